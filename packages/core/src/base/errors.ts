@@ -1,0 +1,240 @@
+/**
+ * Errors of Statewright: one class, recognised by `code`, each saying what happened, where, and what to do next.
+ *
+ * `kind` names who acts next: `definition` the author of the graph, `input` the caller, `tool` the model,
+ * `run` and `store` the operator.
+ */
+
+/** Who acts next after an error. */
+export type ErrorKind = "definition" | "input" | "tool" | "run" | "store";
+
+/** Every code, with who acts next. Each has an entry in docs/errors.md. */
+const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
+  invalid_graph: "definition",
+  invalid_state: "definition",
+  invalid_tool: "definition",
+  invalid_option: "definition",
+  invalid_id: "input",
+  invalid_input: "input",
+  invalid_context: "input",
+  invalid_answer: "input",
+  ambiguous_answer: "input",
+  already_answered: "input",
+  unknown_interrupt: "input",
+  unknown_thread: "input",
+  unknown_checkpoint: "input",
+  unknown_branch: "input",
+  thread_busy: "input",
+  thread_exists: "input",
+  not_resumable: "input",
+  missing_secret: "input",
+  missing_store: "definition",
+  graph_changed: "run",
+  invalid_update: "run",
+  unknown_channel: "run",
+  channel_conflict: "run",
+  state_frozen: "run",
+  dead_route: "run",
+  empty_sends: "run",
+  repeated_step: "run",
+  node_failed: "run",
+  step_limit: "run",
+  event_refused: "run",
+  machine_failed: "run",
+  task_timeout: "run",
+  effect_in_doubt: "run",
+  model_failed: "run",
+  invalid_transcript: "run",
+  tool_failed: "tool",
+  unencodable_value: "store",
+  store_failed: "store",
+  store_full: "store",
+  store_locked: "store",
+  store_corrupt: "store",
+  store_newer: "store",
+  store_closed: "store",
+  fenced: "store",
+};
+
+/** The code by which an error is recognised, also across two copies of the package. */
+export type ErrorCode =
+  | "invalid_graph"
+  | "invalid_state"
+  | "invalid_tool"
+  | "invalid_option"
+  | "invalid_id"
+  | "invalid_input"
+  | "invalid_context"
+  | "invalid_answer"
+  | "ambiguous_answer"
+  | "already_answered"
+  | "unknown_interrupt"
+  | "unknown_thread"
+  | "unknown_checkpoint"
+  | "unknown_branch"
+  | "thread_busy"
+  | "thread_exists"
+  | "not_resumable"
+  | "missing_secret"
+  | "missing_store"
+  | "graph_changed"
+  | "invalid_update"
+  | "unknown_channel"
+  | "channel_conflict"
+  | "state_frozen"
+  | "dead_route"
+  | "empty_sends"
+  | "repeated_step"
+  | "node_failed"
+  | "step_limit"
+  | "event_refused"
+  | "machine_failed"
+  | "task_timeout"
+  | "effect_in_doubt"
+  | "model_failed"
+  | "invalid_transcript"
+  | "tool_failed"
+  | "unencodable_value"
+  | "store_failed"
+  | "store_full"
+  | "store_locked"
+  | "store_corrupt"
+  | "store_newer"
+  | "store_closed"
+  | "fenced";
+
+/** Every error code, in the order of docs/errors.md. */
+export const errorCodes: readonly ErrorCode[] = Object.keys(kinds) as ErrorCode[];
+
+/** Where an error happened; each part is present when it is known. */
+export interface ErrorPlace {
+  readonly graph?: string;
+  readonly node?: string;
+  readonly task?: string;
+  readonly step?: number;
+  readonly attempt?: number;
+  readonly thread?: string;
+  readonly branch?: string;
+  readonly channel?: string;
+  readonly path?: string;
+  readonly tool?: string;
+  readonly callId?: string;
+}
+
+/** What a {@link StatewrightError} is made of. */
+export interface ErrorParts {
+  /** What happened, one sentence without its full stop. */
+  readonly what: string;
+  /** What to do next, one sentence without its full stop. */
+  readonly next: string;
+  readonly place?: ErrorPlace;
+  /** Plain data for programs: lists of problems, known names, the first answer. */
+  readonly details?: unknown;
+  readonly cause?: unknown;
+}
+
+const brand: unique symbol = Symbol.for("statewright.error") as never;
+
+/** An error of Statewright: `code` for programs, a message of three parts for people. */
+export class StatewrightError extends Error {
+  readonly code: ErrorCode;
+  readonly kind: ErrorKind;
+  readonly place: ErrorPlace;
+  readonly details: unknown;
+  /** The page that explains this code. */
+  readonly docs: string;
+
+  constructor(code: ErrorCode, parts: ErrorParts) {
+    const place = parts.place ?? {};
+    const docs = `docs/errors.md#${code}`;
+    super(`${code}: ${parts.what}${describePlace(place, parts.what)}. ${parts.next}. See ${docs}.`, {
+      cause: parts.cause,
+    });
+    this.name = "StatewrightError";
+    this.code = code;
+    this.kind = kinds[code];
+    this.place = place;
+    this.details = parts.details;
+    this.docs = docs;
+    Object.defineProperty(this, brand, { value: true });
+  }
+}
+
+/** Tell whether a value is an error of Statewright (of any copy of the package), and of `code` when one is given. */
+export function isStatewrightError(value: unknown, code?: ErrorCode): value is StatewrightError {
+  if (!(value instanceof Error) || !(brand in value)) return false;
+  return code === undefined || ("code" in value && value.code === code);
+}
+
+/** A thrown value as it is saved: plain data that still names the original. */
+export interface ErrorRecord {
+  readonly name: string;
+  readonly message: string;
+  readonly code?: string;
+  readonly stack?: string;
+  readonly cause?: ErrorRecord;
+  readonly place?: ErrorPlace;
+  readonly details?: unknown;
+  /** The thrown value as text, where it was not an Error. */
+  readonly thrown?: string;
+}
+
+/** Turn anything thrown into a record; a circular cause ends the chain, nothing is invoked on the value but its fields. */
+export function toErrorRecord(thrown: unknown, seen: ReadonlySet<unknown> = new Set()): ErrorRecord {
+  if (!(thrown instanceof Error))
+    return { name: "NotAnError", message: `${describeThrown(thrown)} was thrown`, thrown: describeThrown(thrown) };
+  const inside = new Set(seen).add(thrown);
+  const code =
+    "code" in thrown && (typeof thrown.code === "string" || typeof thrown.code === "number")
+      ? String(thrown.code)
+      : undefined;
+  const ours = isStatewrightError(thrown) ? thrown : undefined;
+  return {
+    name: thrown.name,
+    message: thrown.message,
+    ...(code === undefined ? {} : { code }),
+    ...(thrown.stack === undefined ? {} : { stack: thrown.stack }),
+    ...(thrown.cause === undefined || inside.has(thrown.cause) ? {} : { cause: toErrorRecord(thrown.cause, inside) }),
+    ...(ours === undefined ? {} : { place: ours.place }),
+    ...(ours?.details === undefined ? {} : { details: ours.details }),
+  };
+}
+
+/** The Error again from its record, with name, message, code, stack and chain of causes. */
+export function fromErrorRecord(record: ErrorRecord): Error {
+  const cause = record.cause === undefined ? undefined : fromErrorRecord(record.cause);
+  const error = Object.assign(
+    new Error(record.message, { cause }),
+    record.code === undefined ? {} : { code: record.code },
+  );
+  error.name = record.name;
+  if (record.stack !== undefined) error.stack = record.stack;
+  if (record.code !== undefined && record.code in kinds) {
+    Object.defineProperty(error, brand, { value: true });
+    Object.assign(error, {
+      kind: kinds[record.code as ErrorCode],
+      place: record.place ?? {},
+      details: record.details,
+      docs: `docs/errors.md#${record.code}`,
+    });
+  }
+  return error;
+}
+
+/** One line that says what was thrown, for messages; never throws itself. */
+export function describeThrown(thrown: unknown): string {
+  if (thrown instanceof Error) return thrown.message === "" ? thrown.name : thrown.message;
+  if (typeof thrown === "string") return JSON.stringify(thrown);
+  if (typeof thrown === "object" && thrown !== null) return "an object that is not an Error";
+  return String(thrown);
+}
+
+function describePlace(place: ErrorPlace, said: string): string {
+  const named: string[] = [];
+  for (const part of ["channel", "path", "tool", "node", "graph", "step", "attempt", "thread", "branch"] as const) {
+    const value = place[part];
+    if (value === undefined || said.includes(`${part} "${value}"`) || said.includes(`${part} ${value}`)) continue;
+    named.push(typeof value === "number" ? `${part} ${value}` : `${part} "${value}"`);
+  }
+  return named.length === 0 ? "" : ` (${named.join(", ")})`;
+}

@@ -1,0 +1,66 @@
+/**
+ * Schemas at the borders: zod first, any validator that speaks Standard Schema.
+ * Types are read from the standard's type slot, so that inference stays cheap.
+ */
+
+/** The part of a Standard Schema (version 1) that Statewright uses. */
+export interface Schema<Input = unknown, Output = Input> {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  };
+}
+
+/** What validation gives: the parsed value or a list of issues. */
+export type SchemaResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | {
+      readonly issues: readonly {
+        readonly message: string;
+        readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+      }[];
+    };
+
+/** The type that a schema takes. */
+export type SchemaInput<S extends Schema> = NonNullable<S["~standard"]["types"]>["input"];
+
+/** The type that a schema gives. */
+export type SchemaOutput<S extends Schema> = NonNullable<S["~standard"]["types"]>["output"];
+
+/** One thing that is wrong with a value: where, and what was expected. Never quotes the value. */
+export interface SchemaIssue {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** Parse `value`: the output, or the issues. A schema that answers with a promise is refused as an issue. */
+export function parseWith<Output>(
+  schema: Schema<unknown, Output> | Schema<never, Output>,
+  value: unknown,
+): { readonly ok: true; readonly value: Output } | { readonly ok: false; readonly issues: readonly SchemaIssue[] } {
+  const result = schema["~standard"].validate(value);
+  if (result instanceof Promise) {
+    result.catch(ignoreAsyncIssue);
+    return {
+      ok: false,
+      issues: [{ path: "", message: "the schema validates asynchronously; use one that answers at once" }],
+    };
+  }
+  if (result.issues === undefined) return { ok: true, value: result.value };
+  return { ok: false, issues: result.issues.map((issue) => ({ path: pathText(issue.path), message: issue.message })) };
+}
+
+/** Issues as one sentence part: `cart.0: expected string; total: expected number`. */
+export function issuesText(issues: readonly SchemaIssue[]): string {
+  return issues.map((issue) => (issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`)).join("; ");
+}
+
+function ignoreAsyncIssue(): void {
+  // The issue above already refuses the schema; its late verdict has no reader.
+}
+
+function pathText(path: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined): string {
+  return (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
+}

@@ -1,0 +1,189 @@
+/** `defineGraph`: state, then nodes, then edges; the last call checks everything and reports all problems at once. */
+import type { AnyStateMachine } from "xstate";
+import { StatewrightError } from "../base/errors.ts";
+import { checkId } from "../base/ids.ts";
+import type { ContextDefinition } from "../define/context.ts";
+import type { Gotos, Join, Route, Sends } from "../define/edge.ts";
+import type {
+  AnyNode,
+  EdgeMap,
+  EdgeRecord,
+  GraphDefinition,
+  GraphTypes,
+  NodeMap,
+  NodeRecord,
+  Sound,
+} from "../define/graph.ts";
+import type { InterruptShape } from "../define/interrupt.ts";
+import type { ToolNode } from "../define/tool-node.ts";
+import type { StateDefinition, StateTypes } from "../state/definition.ts";
+import { checkDefinition } from "./checks.ts";
+import { graphMachine } from "./machine.ts";
+
+/** The XState machine of a graph: named states, actors and guards, for Stately's tools, `xstate/graph` and `createActor`. */
+export interface GraphMachine extends AnyStateMachine {}
+
+/** A compiled graph: give it to `run`, `resume`, `history` and the tests. */
+export interface Graph<Types extends GraphTypes = GraphTypes> extends GraphDefinition {
+  readonly types?: Types;
+  /** The machine that it compiles to, made when it is first asked for. */
+  readonly machine: GraphMachine;
+}
+
+/** What `defineGraph` takes. */
+export interface GraphOptions<Types extends StateTypes, Context, Given, Interrupts extends InterruptShape> {
+  readonly name: string;
+  /** Count up when a change of the graph must not be taken for the old one. Default 1. */
+  readonly version?: number;
+  readonly state: StateDefinition<Types>;
+  readonly context?: ContextDefinition<Context, Given>;
+  readonly interrupts?: Interrupts;
+}
+
+/** The types of a graph with these parts. */
+export interface TypesOf<
+  Types extends StateTypes,
+  Context,
+  Given,
+  Interrupts extends InterruptShape,
+  Nodes extends string,
+> extends GraphTypes {
+  readonly state: Types["state"];
+  readonly update: Types["update"];
+  readonly input: Types["input"];
+  readonly context: Context;
+  readonly given: Given;
+  readonly interrupts: Interrupts;
+  readonly nodes: Nodes;
+}
+
+/** A graph that still needs its nodes. */
+export interface GraphWithoutNodes<Types extends StateTypes, Context, Given, Interrupts extends InterruptShape> {
+  nodes<const Nodes extends NodeMap<TypesOf<Types, Context, Given, Interrupts, string>>>(
+    nodes: Nodes & Sound<TypesOf<Types, Context, Given, Interrupts, string>, NoInfer<Nodes>>,
+  ): GraphWithoutEdges<Types, Context, Given, Interrupts, Nodes>;
+}
+
+/** A graph that still needs its edges. */
+export interface GraphWithoutEdges<Types extends StateTypes, Context, Given, Interrupts extends InterruptShape, Nodes> {
+  /** Complete the graph; throws `invalid_graph` with every problem that was found. */
+  edges(edges: EdgeMap<Types["state"], Nodes>): Graph<TypesOf<Types, Context, Given, Interrupts, keyof Nodes & string>>;
+}
+
+/** Define a graph over a state. Nodes come next, then edges. */
+export function defineGraph<
+  Types extends StateTypes,
+  Context = unknown,
+  Given = unknown,
+  const Interrupts extends InterruptShape = Record<never, never>,
+>(options: GraphOptions<Types, Context, Given, Interrupts>): GraphWithoutNodes<Types, Context, Given, Interrupts> {
+  const { name, version = 1, state, context, interrupts } = options;
+  checkId("graph name", name);
+  if (!Number.isInteger(version) || version < 1) {
+    throw new StatewrightError("invalid_option", {
+      what: `the version of the graph "${name}" is ${version}`,
+      next: "Give a whole number from 1",
+    });
+  }
+  return {
+    nodes: (nodes) => {
+      const records = new Map(
+        Object.entries(nodes as Record<string, AnyNode<GraphTypes>>).map(([node, declared], index) => [
+          node,
+          nodeRecord(node, declared, index),
+        ]),
+      );
+      return {
+        edges: (edges) => {
+          const edgeRecords = new Map(
+            Object.entries(edges as Record<string, DeclaredEdge>).map(([source, declared]) => [
+              source,
+              edgeRecord(declared),
+            ]),
+          );
+          const tools = [...records.values()].flatMap((node) =>
+            node.tools === undefined
+              ? []
+              : node.tools.registry.names().flatMap((tool) => node.tools?.registry.get(tool) ?? []),
+          );
+          const definition: GraphDefinition = {
+            name,
+            version,
+            state,
+            context,
+            interrupts: interrupts ?? {},
+            nodes: records,
+            edges: edgeRecords,
+            tools,
+          };
+          checkDefinition(definition);
+          let machine: GraphMachine | undefined;
+          return Object.freeze({
+            ...definition,
+            get machine() {
+              machine ??= graphMachine(definition);
+              return machine;
+            },
+          });
+        },
+      };
+    },
+  };
+}
+
+type DeclaredEdge =
+  | string
+  | readonly string[]
+  | Route<never, string>
+  | Sends<never, string, unknown>
+  | Gotos<string>
+  | Join<string>;
+
+function nodeRecord(name: string, declared: AnyNode<GraphTypes>, index: number): NodeRecord {
+  if (typeof declared === "function")
+    return { name, index, kind: "body", body: declared as NodeRecord["body"], policy: {} };
+  if ("kind" in declared && declared.kind === "tools")
+    return {
+      name,
+      index,
+      kind: "tools",
+      body: toolsRunElsewhere,
+      tools: declared as ToolNode<never, never>,
+      policy: {},
+    };
+  const { run: body, retry, timeoutMs } = declared;
+  const policy = { ...(retry === undefined ? {} : { retry }), ...(timeoutMs === undefined ? {} : { timeoutMs }) };
+  if ("kind" in declared)
+    return { name, index, kind: "task", input: declared.input, body: body as NodeRecord["body"], policy };
+  return { name, index, kind: "body", body: body as NodeRecord["body"], policy };
+}
+
+function toolsRunElsewhere(): never {
+  throw new StatewrightError("machine_failed", {
+    what: "the body of a tool node was called",
+    next: "Report this: the engine runs tool nodes itself",
+  });
+}
+
+function edgeRecord(declared: DeclaredEdge): EdgeRecord {
+  if (typeof declared === "string") return { kind: "to", targets: [declared] };
+  if (!("kind" in declared)) return { kind: "to", targets: declared };
+  switch (declared.kind) {
+    case "route":
+      return { kind: "route", targets: declared.targets, choose: declared.choose };
+    case "sends": {
+      const { target, select, otherwise } = declared;
+      return {
+        kind: "sends",
+        targets: otherwise === undefined ? [target] : [target, otherwise],
+        target,
+        select,
+        otherwise,
+      };
+    }
+    case "gotos":
+      return { kind: "gotos", targets: declared.targets };
+    case "join":
+      return { kind: "join", targets: [declared.target] };
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * A graph as an XState machine: JSON configuration with named actors and guards.
+ *
+ * A graph in which one node runs at a time becomes one compound state per node; a graph with parallel work becomes a
+ * driver region and one region per node. The leaves have the same names in both: executing, committing, interrupted, failed.
+ */
+import { type AnyStateMachine, type EventObject, fromPromise, setup } from "xstate";
+import { END, START } from "../define/edge.ts";
+import type { EdgeRecord, GraphDefinition } from "../define/graph.ts";
+
+/** Taken when a superstep is durable: control goes to the nodes in `to`; none means that the graph has finished. */
+export interface CommitEvent extends EventObject {
+  readonly type: "step.commit";
+  readonly to: readonly string[];
+}
+
+/** A node of the superstep asks a person, or its failure is final. */
+export interface NodeEvent extends EventObject {
+  readonly type: "task.interrupted" | "task.failed";
+  readonly node: string;
+}
+
+/** The run goes on: what waited or failed executes again. */
+export interface ResumeEvent extends EventObject {
+  readonly type: "run.resumed";
+}
+
+/** Tell whether more than one node of a graph may run in a superstep. */
+export function isParallel(graph: GraphDefinition): boolean {
+  const tasks = new Set([...graph.nodes.values()].filter((node) => node.kind === "task").map((node) => node.name));
+  return [...graph.edges.values()].some((edge) => canSplit(edge, tasks));
+}
+
+function canSplit(edge: EdgeRecord, tasks: ReadonlySet<string>): boolean {
+  if (edge.kind === "sends" || edge.kind === "join") return true;
+  if (edge.kind === "to") return edge.targets.length > 1;
+  return edge.kind === "gotos" && edge.targets.some((target) => tasks.has(target));
+}
+
+/** The machine of a graph. Its actors are named after the nodes; `commit` stands for making the superstep durable. */
+export function graphMachine(graph: GraphDefinition): AnyStateMachine {
+  const names = [...graph.nodes.keys(), "commit"];
+  const unprovided = fromPromise<unknown, unknown>(() =>
+    Promise.reject(new Error("provide this actor before the machine is started")),
+  );
+  const base = setup({
+    types: { events: {} as CommitEvent | NodeEvent | ResumeEvent },
+    actors: Object.fromEntries(names.map((name) => [name, unprovided])),
+    guards: {
+      to: ({ event }, params: { readonly target: string }) => "to" in event && event.to.includes(params.target),
+      finished: ({ event }) => "to" in event && event.to.length === 0,
+      of: ({ event }, params: { readonly node: string }) => "node" in event && event.node === params.node,
+    },
+  });
+  const config = isParallel(graph) ? parallelConfig(graph) : sequentialConfig(graph);
+  return base.createMachine(config as Parameters<typeof base.createMachine>[0]);
+}
+
+type Config = Record<string, unknown>;
+
+function sequentialConfig(graph: GraphDefinition): Config {
+  const states: Record<string, Config> = { start: { on: { "step.commit": arrows(graph, START) } } };
+  for (const node of graph.nodes.keys()) {
+    states[node] = {
+      initial: "executing",
+      states: leaves(node, "sequential"),
+      on: { "step.commit": arrows(graph, node) },
+    };
+  }
+  states["done"] = { type: "final" };
+  return { id: graph.name, initial: "start", states };
+}
+
+function arrows(graph: GraphDefinition, source: string): Config[] {
+  const edge = graph.edges.get(source);
+  const targets = (edge?.targets ?? []).filter((target) => target !== END);
+  const finishes = edge?.kind === "gotos" || edge?.targets.includes(END) === true;
+  const exits = targets.map((target) => ({
+    guard: { type: "to", params: { target } },
+    target: `#${graph.name}.${target}`,
+    reenter: true,
+  }));
+  return finishes ? [...exits, { guard: { type: "finished" }, target: `#${graph.name}.done` }] : exits;
+}
+
+function parallelConfig(graph: GraphDefinition): Config {
+  const states: Record<string, Config> = { driver: driverRegion() };
+  for (const node of graph.nodes.keys()) {
+    const begin = { guard: { type: "to", params: { target: node } }, target: "executing", reenter: true };
+    const finish = { guard: { type: "finished" }, target: "done" };
+    const region = leaves(node, "parallel");
+    states[node] = {
+      initial: "idle",
+      states: {
+        idle: { on: { "step.commit": [begin, finish] } },
+        ...region,
+        committing: { ...region["committing"], on: { "step.commit": [begin, finish, { target: "idle" }] } },
+        done: { type: "final" },
+      },
+    };
+  }
+  return { id: graph.name, type: "parallel", states };
+}
+
+function driverRegion(): Config {
+  return {
+    initial: "start",
+    states: {
+      start: { on: { "step.commit": [{ guard: { type: "finished" }, target: "done" }, { target: "running" }] } },
+      running: {
+        on: {
+          "step.commit": { guard: { type: "finished" }, target: "done" },
+          "task.interrupted": "waiting",
+          "task.failed": "failed",
+        },
+      },
+      waiting: { tags: ["waiting"], on: { "run.resumed": "running", "task.failed": "failed" } },
+      failed: { tags: ["failed"], on: { "run.resumed": "running" } },
+      done: { type: "final" },
+    },
+  };
+}
+
+function leaves(node: string, shape: "sequential" | "parallel"): Record<string, Config> {
+  const mine = shape === "parallel" ? { guard: { type: "of", params: { node } } } : {};
+  return {
+    executing: {
+      invoke: { id: node, src: node, onDone: "committing", onError: "failed" },
+      on: { "task.interrupted": { ...mine, target: "interrupted" }, "task.failed": { ...mine, target: "failed" } },
+    },
+    committing: { invoke: { id: `${node}.commit`, src: "commit" } },
+    interrupted: { tags: ["waiting"], on: { "run.resumed": "executing" } },
+    failed: { tags: ["failed"], on: { "run.resumed": "executing" } },
+  };
+}

@@ -1,0 +1,74 @@
+/** The plan of a graph: what the engine needs at every step, computed once. */
+
+import { fingerprint } from "../base/ids.ts";
+import type { Json } from "../base/json.ts";
+import { END, START } from "../define/edge.ts";
+import type { EdgeRecord, GraphDefinition, NodeRecord } from "../define/graph.ts";
+import { answerSchema } from "../define/interrupt.ts";
+import { jsonSchemaOf, modelToolOf } from "../tool/model-tool.ts";
+import { isParallel } from "./machine.ts";
+
+/** A graph, ready to run. */
+export interface Plan {
+  readonly graph: GraphDefinition;
+  readonly nodes: ReadonlyMap<string, NodeRecord>;
+  /** Names of the channels that one superstep makes visible and the next clears. */
+  readonly ephemeral: readonly string[];
+  readonly parallel: boolean;
+  /** Sources of each join, in order of declaration. */
+  readonly joins: ReadonlyMap<string, readonly string[]>;
+  /** Fingerprint of channels, nodes, edges, interrupts and tools: changes when saved runs may no longer fit. */
+  readonly shape: string;
+}
+
+const plans: WeakMap<GraphDefinition, Plan> = new WeakMap();
+
+/** The plan of a graph, made once. */
+export function planOf(graph: GraphDefinition): Plan {
+  const known = plans.get(graph);
+  if (known !== undefined) return known;
+  const plan: Plan = {
+    graph,
+    nodes: graph.nodes,
+    ephemeral: Object.entries(graph.state.channels).flatMap(([name, channel]) =>
+      channel.kind === "ephemeral" ? [name] : [],
+    ),
+    parallel: isParallel(graph),
+    joins: joinsOf(graph),
+    shape: fingerprint(JSON.stringify(shapeOf(graph))),
+  };
+  plans.set(graph, plan);
+  return plan;
+}
+
+/** The edge that leaves a node; a node without one ends its branch. */
+export function edgeFrom(plan: Plan, source: string): EdgeRecord {
+  return plan.graph.edges.get(source) ?? { kind: "to", targets: [END] };
+}
+
+function joinsOf(graph: GraphDefinition): ReadonlyMap<string, readonly string[]> {
+  const joins = new Map<string, string[]>();
+  for (const source of [START, ...graph.nodes.keys()]) {
+    const edge = graph.edges.get(source);
+    if (edge?.kind !== "join") continue;
+    for (const target of edge.targets) joins.set(target, [...(joins.get(target) ?? []), source]);
+  }
+  return joins;
+}
+
+function shapeOf(graph: GraphDefinition): Json {
+  return {
+    channels: Object.entries(graph.state.channels).map(([name, channel]) => [name, channel.kind]),
+    nodes: [...graph.nodes.values()].map((node) => [
+      node.name,
+      node.kind,
+      node.input === undefined ? null : (jsonSchemaOf(node.input) ?? null),
+    ]),
+    edges: [...graph.edges].map(([source, edge]) => [source, edge.kind, [...edge.targets]]),
+    interrupts: Object.entries(graph.interrupts).map(([key, declared]) => [
+      key,
+      jsonSchemaOf(answerSchema(declared)) ?? null,
+    ]),
+    tools: graph.tools.map((tool) => [tool.spec.name, modelToolOf(tool.spec).inputSchema]),
+  };
+}

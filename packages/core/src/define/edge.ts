@@ -1,0 +1,63 @@
+/** Edges: where control goes after a node. */
+
+/** Where a graph begins. */
+export const START = "__start__" as const;
+
+/** Where a graph ends. */
+export const END = "__end__" as const;
+
+/** A choice among declared targets, made by a function of the state. */
+export interface Route<State, Target extends string> {
+  readonly kind: "route";
+  readonly targets: readonly Target[];
+  readonly choose: (state: State) => Target | readonly Target[];
+}
+
+/** One task of `target` for each item that `select` gives. */
+export interface Sends<State, Target extends string, Input> {
+  readonly kind: "sends";
+  readonly target: Target;
+  readonly select: (state: State) => readonly Input[];
+  /** Where control goes when there are no items. */
+  readonly otherwise?: string | undefined;
+}
+
+/** The targets that a node's own `goto` and `send` commands may name. */
+export interface Gotos<Target extends string> {
+  readonly kind: "gotos";
+  readonly targets: readonly Target[];
+  readonly accepts?: (target: Target) => void;
+}
+
+/** An edge to a node that waits for every node with a join to it. */
+export interface Join<Target extends string> {
+  readonly kind: "join";
+  readonly target: Target;
+}
+
+/** Choose the next node (or nodes) by a function of the state; only declared targets may be returned. */
+export function route<const Target extends string, State>(
+  targets: readonly Target[],
+  choose: (state: State) => NoInfer<Target> | readonly NoInfer<Target>[],
+): Route<State, Target> {
+  return { kind: "route", targets, choose };
+}
+
+/** Start one task of `target` for each item; with no items control goes to `otherwise`, or the run fails with `empty_sends`. */
+export function sends<const Target extends string, State, Input>(
+  target: Target,
+  select: (state: State) => readonly Input[],
+  options: { readonly otherwise?: string } = {},
+): Sends<State, Target, Input> {
+  return { kind: "sends", target, select, otherwise: options.otherwise };
+}
+
+/** Declare where a node's `goto` and `send` commands may lead. A node that returns none of them ends its branch. */
+export function gotos<const Target extends string>(...targets: readonly Target[]): Gotos<Target> {
+  return { kind: "gotos", targets };
+}
+
+/** Go to `target` when every node with a join to it has finished, once per round. */
+export function join<const Target extends string>(target: Target): Join<Target> {
+  return { kind: "join", target };
+}

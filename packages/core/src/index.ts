@@ -1,0 +1,136 @@
+/** Statewright core: define, compile, run, resume and inspect agents as graphs. */
+
+export type { EffectClass, EffectKind } from "./base/effect.ts";
+export {
+  type ErrorCode,
+  type ErrorKind,
+  type ErrorParts,
+  type ErrorPlace,
+  type ErrorRecord,
+  errorCodes,
+  isStatewrightError,
+  StatewrightError,
+} from "./base/errors.ts";
+export { checkId, fingerprint, freshId } from "./base/ids.ts";
+export type { DeepReadonly, Json, JsonObject } from "./base/json.ts";
+export type { Schema, SchemaInput, SchemaOutput } from "./base/schema.ts";
+export {
+  type Clock,
+  type Log,
+  type LogLevel,
+  type Random,
+  type Schedule,
+  systemWorld,
+  type World,
+} from "./base/world.ts";
+export type {
+  CheckpointRow,
+  CheckpointSource,
+  Control,
+  DeltaRow,
+  RunRow,
+  RunStatus,
+  Task,
+} from "./checkpoint/checkpoint.ts";
+export type { EffectRow, EffectState, InterruptRow } from "./checkpoint/journal.ts";
+export { type MemoryStore, memoryStore } from "./checkpoint/memory-store.ts";
+export type {
+  BranchWrite,
+  ChannelRows,
+  CheckpointWithDeltas,
+  CheckpointWrite,
+  Claim,
+  ClaimRequest,
+  Commit,
+  Store,
+  ThreadRow,
+} from "./checkpoint/store.ts";
+export * as storeRules from "./checkpoint/store-rules.ts";
+export type { GraphProblem } from "./compile/checks.ts";
+export { defineGraph, type Graph, type GraphMachine, type GraphOptions, type TypesOf } from "./compile/define-graph.ts";
+export { type Goto, goto, type Recipe, type Send, send, update } from "./define/command.ts";
+export { type ContextDefinition, defineContext } from "./define/context.ts";
+export { END, type Gotos, gotos, type Join, join, type Route, route, type Sends, START, sends } from "./define/edge.ts";
+export type { GraphDefinition, GraphTypes } from "./define/graph.ts";
+export type { AnswerInput, AnswerOf, InterruptDeclaration, InterruptShape } from "./define/interrupt.ts";
+export {
+  type NodePolicy,
+  type NodeReturn,
+  type NodeRuntime,
+  type StepOptions,
+  type StepRuntime,
+  type TaskNode,
+  task,
+} from "./define/node.ts";
+export { type ToolNode, type ToolNodeOptions, type ToolStrategy, toolNode } from "./define/tool-node.ts";
+export type * from "./model/message.ts";
+export { callsOf, textOf } from "./model/message.ts";
+export type {
+  Model,
+  ModelCallOptions,
+  ModelDelta,
+  ModelFailure,
+  ModelReply,
+  ModelRequest,
+  ModelTool,
+  ToolChoice,
+} from "./model/model.ts";
+export { resume } from "./resume/resume.ts";
+export type { OpenInterrupt, RunEvent, RunEventBody, TransitionRecord } from "./run/events.ts";
+export type { Answers, CommonOptions, ResumeOptions, RunHandle, RunOptions, RunResult } from "./run/options.ts";
+export { run } from "./run/run.ts";
+export {
+  type Channel,
+  ephemeral,
+  list,
+  messages,
+  type Overwrite,
+  overwrite,
+  record,
+  reduce,
+  untracked,
+} from "./state/channel.ts";
+export { type ClassCodec, type Codec, createCodec, plainCodec } from "./state/codec.ts";
+export {
+  defineState,
+  type InputOf,
+  type StateDefinition,
+  type StateOf,
+  type StateTypes,
+  type UpdateOf,
+} from "./state/definition.ts";
+export { applyDelta, type Delta, type Patch } from "./state/delta.ts";
+export {
+  allow,
+  type BeforeToolDecision,
+  defineMiddleware,
+  deny,
+  interruptFor,
+  type Middleware,
+  type MiddlewareRuntime,
+  modify,
+  respond,
+} from "./tool/middleware.ts";
+export { type JsonSchemaInput, jsonSchemaOf, modelToolOf } from "./tool/model-tool.ts";
+export { type ToolRegistry, toolRegistry } from "./tool/registry.ts";
+export type { ToolOutput, ToolResult, ToolReturn } from "./tool/result.ts";
+export { env, type SecretValue, secret } from "./tool/secret.ts";
+export {
+  type DefinedTool,
+  defineTool,
+  type Tool,
+  type ToolCall,
+  type ToolDefinition,
+  type ToolExecution,
+  type ToolRetryOn,
+  type ToolRuntime,
+  type ToolSafety,
+  type ToolSpec,
+} from "./tool/tool.ts";
+export {
+  isToolError,
+  ToolError,
+  type ToolErrorDisposition,
+  type ToolErrorKind,
+  type ToolErrorOptions,
+} from "./tool/tool-error.ts";

@@ -1,0 +1,114 @@
+/** `resume`: go on with a thread after a crash, a failure, or with the answers of people. */
+import { StatewrightError } from "../base/errors.ts";
+import { checkId, freshId } from "../base/ids.ts";
+import { issuesText, parseWith } from "../base/schema.ts";
+import type { InterruptRow } from "../checkpoint/journal.ts";
+import type { Graph } from "../compile/define-graph.ts";
+import type { GraphTypes } from "../define/graph.ts";
+import { answerSchema } from "../define/interrupt.ts";
+import { beginAgain, drive, openInterrupt, startOf } from "../run/drive.ts";
+import { openSession, release, worldOf } from "../run/open.ts";
+import type { ResumeOptions, RunHandle } from "../run/options.ts";
+import { launch } from "../run/run.ts";
+import { emit, placeOf, type Saved, type Session } from "../run/session.ts";
+
+/**
+ * Resume a thread: only what has no recorded result is executed. Answers are matched by interrupt id or key.
+ * `result` rejects with `unknown_thread`, `thread_busy`, `unknown_interrupt`, `ambiguous_answer`, `already_answered`,
+ * `invalid_answer`, or the error that fails the run.
+ */
+export function resume<Types extends GraphTypes>(
+  graph: Graph<Types>,
+  options: ResumeOptions<Types>,
+): RunHandle<Types["state"]> {
+  const world = worldOf(options);
+  const thread = checkId("thread", options.thread);
+  const runId = freshId("run_", world.random);
+  return launch(options, thread, runId, async (events, abort) => {
+    const session = await openSession({
+      graph: graph as Graph,
+      options,
+      thread,
+      runId,
+      events,
+      abort,
+      mustExist: true,
+    });
+    const answered = await answer(session, options.answers ?? {});
+    emit(session, { type: "run.started", ...startOf(session) });
+    await beginAgain(session, answered);
+    return drive(session);
+  });
+}
+
+/** Check every answer and put it on its question; a refused answer changes nothing and lets the thread go. */
+async function answer(session: Session, answers: Readonly<Record<string, unknown>>): Promise<readonly InterruptRow[]> {
+  const { saved } = session;
+  if (saved === undefined) return [];
+  try {
+    const rows = Object.entries(answers).map(([name, value]) => answeredRow(session, saved, name, value));
+    for (const row of rows) saved.interrupts.set(row.id, row);
+    return rows;
+  } catch (error) {
+    await release(saved.store, session.run.thread, saved.claim);
+    throw error;
+  }
+}
+
+function answeredRow(session: Session, saved: Saved, name: string, value: unknown): InterruptRow {
+  const row = findQuestion(session, saved, name);
+  const declared = Object.hasOwn(session.plan.graph.interrupts, row.key)
+    ? session.plan.graph.interrupts[row.key]
+    : undefined;
+  const parsed = declared === undefined ? { ok: true as const, value } : parseWith(answerSchema(declared), value);
+  if (!parsed.ok) {
+    throw new StatewrightError("invalid_answer", {
+      what: `the answer to "${name}" does not fit: ${issuesText(parsed.issues)}`,
+      next: "Answer as the interrupt's schema says; the question stays open",
+      place: placeOf(session, { node: row.node }),
+      details: { issues: parsed.issues, schema: row.schema },
+    });
+  }
+  return {
+    ...row,
+    answer: saved.codec.encode(parsed.value, `the answer to "${name}"`),
+    answeredAt: session.world.clock.now(),
+  };
+}
+
+function findQuestion(session: Session, saved: Saved, name: string): InterruptRow {
+  const rows = [...saved.interrupts.values()];
+  const open = rows.filter((row) => row.answer === undefined);
+  const byId = open.find((row) => row.id === name);
+  if (byId !== undefined) return byId;
+  const byKey = open.filter((row) => row.key === name);
+  const list = open.map((row) => openInterrupt(saved, row));
+  const [only] = byKey;
+  if (only !== undefined && byKey.length === 1) return only;
+  if (byKey.length > 1) {
+    throw new StatewrightError("ambiguous_answer", {
+      what: `${byKey.length} open questions have the key "${name}"`,
+      next: `Answer by id: ${byKey.map((row) => `"${row.id}"`).join(", ")}`,
+      place: placeOf(session),
+      details: list,
+    });
+  }
+  const before = rows.find((row) => row.answer !== undefined && (row.id === name || row.key === name));
+  if (before?.answer !== undefined) {
+    throw new StatewrightError("already_answered", {
+      what: `the question "${name}" has its answer already`,
+      next: "The first answer counts; it is in the details",
+      place: placeOf(session),
+      details: { answer: saved.codec.decode(before.answer), answeredAt: before.answeredAt },
+    });
+  }
+  throw new StatewrightError("unknown_interrupt", {
+    what: `the thread "${session.run.thread}" has no open question "${name}"`,
+    next:
+      open.length === 0
+        ? "No question is open"
+        : `Open questions are ${open.map((row) => `"${row.key}" (${row.id})`).join(", ")}`,
+    place: placeOf(session),
+    details: list,
+  });
+}

@@ -1,0 +1,365 @@
+/** The drive of a run: superstep after superstep until it has finished, waits, failed or was cancelled. */
+import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import type { CheckpointRow, CheckpointSource, Control, RunRow, RunStatus, Task } from "../checkpoint/checkpoint.ts";
+import type { InterruptRow } from "../checkpoint/journal.ts";
+import { END } from "../define/edge.ts";
+import { mapBounded } from "./concurrency.ts";
+import type { OpenInterrupt } from "./events.ts";
+import type { RunResult } from "./options.ts";
+import { emit, journalKey, placeOf, record, type Saved, type Session, write, written } from "./session.ts";
+import { type Finished, type State, type StepResult, superstep, type TaskOutcome } from "./superstep.ts";
+import { runTask, type TaskResult } from "./task.ts";
+
+/** Run until there is nothing left to do now. Rejects with the run's error, after it is saved. */
+export async function drive(session: Session): Promise<RunResult<State>> {
+  try {
+    while (session.control.tasks.length > 0) {
+      if (session.abort.signal.aborted) return await cancelled(session);
+      checkStepLimit(session);
+      const began = session.world.clock.monotonic();
+      const results = await runTasks(session);
+      if (session.abort.signal.aborted) return await cancelled(session);
+      settleMachine(session, results);
+      const failure = failureOf(session, results);
+      if (failure !== undefined) throw failure;
+      const waiting = results.flatMap((result) => (result.kind === "interrupted" ? result.interrupts : []));
+      if (waiting.length > 0) return await waits(session, waiting);
+      const finished = results.flatMap((result) => (result.kind === "done" ? [result] : []));
+      await commitStep(session, finished, began);
+    }
+    if (session.stepsOfRun === 0) await endRun(session, "done");
+    emit(session, { type: "run.completed", steps: session.stepsOfRun });
+    return { status: "done", ...endOf(session) };
+  } catch (error) {
+    return stopOnError(session, error);
+  }
+}
+
+/** Write the checkpoint that begins a run or a branch's new direction; the run's row goes with it. */
+export function commitInput(session: Session, result: StepResult, source: CheckpointSource): Promise<void> {
+  return commit(session, result, { nodes: [], source, began: session.world.clock.monotonic(), first: true });
+}
+
+/** Say in the store and on the stream that a run goes on. */
+export async function beginAgain(session: Session, answered: readonly InterruptRow[]): Promise<void> {
+  const { saved } = session;
+  if (saved !== undefined) await written(session, saved, { run: session.run, interrupts: answered });
+  const waiting = [
+    ...new Set(
+      session.control.tasks.filter((task) => answered.some((row) => row.task === task.id)).map((task) => task.node),
+    ),
+  ];
+  if (waiting.length === 0) return;
+  for (const node of waiting) transition(session, { type: "task.interrupted", node }, false);
+  transition(session, { type: "run.resumed" }, true);
+}
+
+async function runTasks(session: Session): Promise<readonly TaskResult[]> {
+  const { tasks } = session.control;
+  const only = tasks[0];
+  if (tasks.length === 1 && only !== undefined) return [await runTask(session, only)];
+  return mapBounded(tasks, session.limits.maxConcurrency, (task) => runJournaled(session, task));
+}
+
+/** A task with siblings: its outcome is journaled as it finishes, and handed back when the step runs again. */
+async function runJournaled(session: Session, task: Task): Promise<TaskResult> {
+  const { saved } = session;
+  const known = saved?.journal.get(journalKey(session.step, task.id, taskKey));
+  if (saved !== undefined && known?.state === "ok" && known.outcome !== undefined) {
+    emit(session, { type: "task.completed", node: task.node, task: task.id, durationMs: 0, reused: true });
+    return { kind: "done", task, outcome: saved.codec.decode(known.outcome) as TaskOutcome };
+  }
+  const startedAt = session.world.clock.now();
+  const result = await runTask(session, task);
+  if (saved !== undefined && result.kind === "done") journalTask(session, saved, task, result.outcome, startedAt);
+  return result;
+}
+
+const taskKey = "task";
+
+function journalTask(session: Session, saved: Saved, task: Task, outcome: TaskOutcome, startedAt: number): void {
+  record(session, saved, {
+    row: {
+      step: session.step,
+      task: task.id,
+      key: taskKey,
+      kind: "task",
+      name: task.node,
+      effect: "idempotent",
+      state: "ok",
+      attempts: 1,
+      idempotencyKey: "",
+      startedAt,
+      endedAt: session.world.clock.now(),
+    },
+    encode: () => saved.codec.encode(outcome, `the result of the node "${task.node}"`),
+    told: undefined,
+  });
+}
+
+/** Move the machine by what became of each node: done when all its tasks are, else interrupted or failed. */
+function settleMachine(session: Session, results: readonly TaskResult[]): void {
+  const ends = new Map<string, TaskResult["kind"]>();
+  for (const { task, kind } of results) {
+    const before = ends.get(task.node);
+    if (before === undefined || kind === "failed" || (kind === "interrupted" && before === "done"))
+      ends.set(task.node, kind);
+  }
+  for (const [node, kind] of ends) {
+    if (kind === "done") transition(session, { type: `xstate.done.actor.${node}` }, true);
+    else transition(session, { type: kind === "failed" ? "task.failed" : "task.interrupted", node }, true);
+  }
+}
+
+interface MachineEvent {
+  readonly type: string;
+  readonly node?: string;
+  readonly to?: readonly string[];
+}
+
+function transition(session: Session, event: MachineEvent, shown: boolean): void {
+  const from = session.snapshot;
+  const [next, effects] = session.kernel.step(from, event);
+  session.snapshot = next;
+  if (!shown || !session.events.listening()) return;
+  emit(session, {
+    type: "transition.taken",
+    path: [session.plan.graph.name],
+    event: event.type,
+    from: from.value,
+    to: next.value,
+    effects: effects.flatMap((effect) => (effect.kind === "start" ? [effect.id] : [])),
+  });
+}
+
+async function commitStep(session: Session, finished: readonly Finished[], began: number): Promise<void> {
+  const result = superstep(
+    session.plan,
+    session.step + 1,
+    { state: session.state, joins: session.control.joins },
+    finished,
+  );
+  const nodes = [...new Set(finished.map(({ task }) => task.node))];
+  await commit(session, result, { nodes, source: "step", began, first: false });
+}
+
+interface CommitFacts {
+  readonly nodes: readonly string[];
+  readonly source: CheckpointSource;
+  readonly began: number;
+  /** The run's row is new: it is written whole. */
+  readonly first: boolean;
+}
+
+/** Make a superstep durable, then tell of it. Nothing of the next step starts before. */
+async function commit(session: Session, result: StepResult, facts: CommitFacts): Promise<void> {
+  const next = [...new Set(result.tasks.map((task) => task.node))];
+  const from = session.snapshot;
+  const [snapshot, effects] = session.kernel.step(from, { type: "step.commit", to: next });
+  const control: Control = { machine: snapshot.value, tasks: result.tasks, inputs: result.inputs, joins: result.joins };
+  const done = result.tasks.length === 0;
+  const durationMs = session.world.clock.monotonic() - facts.began;
+  const row =
+    session.saved === undefined
+      ? undefined
+      : await save(session, session.saved, result, control, facts, done, durationMs);
+  session.state = result.state;
+  session.control = control;
+  session.snapshot = snapshot;
+  session.step += 1;
+  if (facts.source === "step") session.stepsOfRun += 1;
+  if (!session.events.listening()) return;
+  if (facts.first) emit(session, { type: "run.started", ...startOf(session) });
+  emit(session, {
+    type: "step.committed",
+    step: session.step,
+    checkpoint: row?.id,
+    nodes: facts.nodes,
+    next: done ? [END] : next,
+    changes: result.deltas,
+    bytes: row?.bytes ?? 0,
+    durationMs,
+  });
+  emit(session, {
+    type: "transition.taken",
+    path: [session.plan.graph.name],
+    event: "step.commit",
+    from: from.value,
+    to: snapshot.value,
+    effects: effects.flatMap((effect) => (effect.kind === "start" ? [effect.id] : [])),
+  });
+}
+
+async function save(
+  session: Session,
+  saved: Saved,
+  result: StepResult,
+  control: Control,
+  facts: CommitFacts,
+  done: boolean,
+  durationMs: number,
+): Promise<CheckpointRow> {
+  const deltas = saved.writer.rows(result.deltas, result.state);
+  const row: CheckpointRow = {
+    id: saved.nextCheckpoint,
+    branch: session.run.branch,
+    step: session.step + 1,
+    parent: saved.parent,
+    source: facts.source,
+    nodes: facts.nodes,
+    control: saved.codec.encode(control, "the control state"),
+    run: session.run.id,
+    at: session.world.clock.now(),
+    durationMs: Math.round(durationMs),
+    seq: saved.nextSeq,
+    bytes: deltas.reduce((sum, delta) => sum + delta.text.length, 0),
+  };
+  saved.nextCheckpoint += 1;
+  saved.nextSeq += 1;
+  const run = done ? runRow(session, "done") : facts.first ? session.run : undefined;
+  await written(session, saved, { checkpoint: { row, deltas }, run, release: done });
+  saved.parent = row.id;
+  saved.journal.clear();
+  saved.interrupts.clear();
+  session.bytesOfRun += row.bytes;
+  return row;
+}
+
+async function waits(session: Session, waiting: readonly InterruptRow[]): Promise<RunResult<State>> {
+  const { saved } = session;
+  if (saved === undefined)
+    throw new StatewrightError("missing_store", {
+      what: "a run without a store waits for a person",
+      next: "Give the run a store",
+      place: placeOf(session),
+    });
+  for (const row of waiting) saved.interrupts.set(row.id, row);
+  await written(session, saved, { run: runRow(session, "waiting"), interrupts: waiting, release: true });
+  const interrupts = waiting.map((row) => openInterrupt(saved, row));
+  for (const task of new Set(waiting.map((row) => row.task))) {
+    const mine = waiting.filter((row) => row.task === task);
+    emit(session, { type: "task.interrupted", node: mine[0]?.node ?? "", task, keys: mine.map((row) => row.key) });
+  }
+  emit(session, { type: "run.waiting", interrupts });
+  return { status: "waiting", interrupts, ...endOf(session) };
+}
+
+/** A question as the caller sees it. */
+export function openInterrupt(saved: Pick<Saved, "codec">, row: InterruptRow): OpenInterrupt {
+  return { id: row.id, key: row.key, node: row.node, payload: saved.codec.decode(row.payload), schema: row.schema };
+}
+
+async function cancelled(session: Session): Promise<RunResult<State>> {
+  const { reason } = session.abort.signal;
+  const text = reason instanceof Error ? reason.message : String(reason);
+  await endRun(session, "cancelled");
+  emit(session, { type: "run.cancelled", reason: text });
+  return { status: "cancelled", reason: text, ...endOf(session) };
+}
+
+async function endRun(session: Session, status: RunStatus): Promise<void> {
+  if (session.saved !== undefined)
+    await written(session, session.saved, { run: runRow(session, status), release: true });
+}
+
+/** A store without room pauses the run: nothing is lost, and it can be resumed. Any other error fails it, after the failure is saved. */
+async function stopOnError(session: Session, error: unknown): Promise<RunResult<State>> {
+  const record = toErrorRecord(error);
+  if (isStatewrightError(error, "store_full") || isStatewrightError(error, "store_locked")) {
+    await letGo(session);
+    emit(session, { type: "run.paused", cause: record });
+    return { status: "paused", cause: record, ...endOf(session) };
+  }
+  if (!isStatewrightError(error) || error.kind !== "store") {
+    const { saved } = session;
+    if (saved !== undefined)
+      await written(session, saved, { run: { ...runRow(session, "failed"), error: record }, release: true });
+  } else await letGo(session);
+  emit(session, { type: "run.failed", error: record });
+  throw error;
+}
+
+/** Try to let the thread go; where the store cannot even write that, the next claim of this process's successor does. */
+function letGo(session: Session): Promise<void> {
+  const { saved } = session;
+  if (saved === undefined) return Promise.resolve();
+  saved.pending.clear();
+  return new Promise((resolve) => {
+    write(session, saved, { release: true }, (failure) => {
+      if (failure !== undefined)
+        session.world.log("warn", "a thread could not be let go", {
+          thread: session.run.thread,
+          error: toErrorRecord(failure),
+        });
+      resolve();
+    });
+  });
+}
+
+/** One failure fails the run by itself; several are told together, each with its cause. */
+function failureOf(session: Session, results: readonly TaskResult[]): StatewrightError | undefined {
+  const errors = results.flatMap((result) => (result.kind === "failed" ? [result.error] : []));
+  const [only] = errors;
+  if (errors.length <= 1) return only;
+  const kept = results.filter((result) => result.kind === "done").length;
+  return new StatewrightError("node_failed", {
+    what: `${errors.length} tasks of a superstep failed: ${errors.map((error) => error.message).join(" | ")}`,
+    next: `Mend what the causes say, then resume the thread: ${kept} finished ${kept === 1 ? "task is" : "tasks are"} kept`,
+    place: placeOf(session),
+    details: errors.map((error) => toErrorRecord(error)),
+    cause: new AggregateError(errors, "tasks failed"),
+  });
+}
+
+function checkStepLimit(session: Session): void {
+  const { maxSteps } = session.limits;
+  if (session.stepsOfRun < maxSteps) return;
+  throw new StatewrightError("step_limit", {
+    what: `the run took ${maxSteps} supersteps without coming to an end`,
+    next: "Look for a cycle without a way out, or resume with a higher maxSteps: the state is kept",
+    place: placeOf(session),
+  });
+}
+
+function runRow(session: Session, status: RunStatus): RunRow {
+  const { run } = session;
+  return status === "waiting" ? { ...run, status } : { ...run, status, endedAt: session.world.clock.now() };
+}
+
+/** What `run.started` says. */
+export function startOf(session: Session): {
+  readonly run: string;
+  readonly thread: string;
+  readonly branch: string;
+  readonly graph: string;
+  readonly attempt: number;
+  readonly recovered: boolean;
+} {
+  const { run, saved } = session;
+  return {
+    run: run.id,
+    thread: run.thread,
+    branch: run.branch,
+    graph: run.graph,
+    attempt: run.attempt,
+    recovered: saved?.claim.recovered ?? false,
+  };
+}
+
+function endOf(session: Session): {
+  readonly run: string;
+  readonly thread: string;
+  readonly branch: string;
+  readonly state: State;
+  readonly steps: number;
+  readonly bytes: number;
+} {
+  return {
+    run: session.run.id,
+    thread: session.run.thread,
+    branch: session.run.branch,
+    state: session.state,
+    steps: session.stepsOfRun,
+    bytes: session.bytesOfRun,
+  };
+}

@@ -1,0 +1,162 @@
+/**
+ * Recorded effects: an effect runs once, its outcome is journaled, and a resume hands the outcome back.
+ *
+ * After a crash: recorded → reuse; never started → run; started without outcome → `pure` and `idempotent` run again with
+ * the same key, `once` is in doubt: its `reconcile` decides, else the effect fails with `effect_in_doubt`.
+ */
+import type { EffectClass, EffectKind } from "../base/effect.ts";
+import { type ErrorRecord, fromErrorRecord, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import type { Task } from "../checkpoint/checkpoint.ts";
+import type { EffectRow } from "../checkpoint/journal.ts";
+import { emit, journalKey, placeOf, record, recordNow, type Session } from "./session.ts";
+
+/** An effect about to be performed. */
+export interface EffectRequest<Value> {
+  readonly task: Task;
+  /** Unique within the task. */
+  readonly key: string;
+  readonly kind: EffectKind;
+  readonly name: string;
+  readonly effect: EffectClass;
+  /** Does it. Called in the same turn in which the start of a `once` effect is durable. */
+  readonly execute: (idempotencyKey: string) => Promise<Value>;
+  /** Ask the other side whether it happened: its value, or undefined when it did not. */
+  readonly reconcile?: ((idempotencyKey: string) => Promise<Value | undefined>) | undefined;
+  /** How often it was attempted, known when it has ended. */
+  readonly attempts?: () => number;
+  /** Called when the outcome is durable, or at once without a store. */
+  readonly settled?: (value: Value, reused: boolean) => void;
+}
+
+/** The key that the other side may use to recognise a repeated effect: the same in every attempt and after every resume. */
+export function idempotencyKeyOf(session: Session, task: Task, key: string): string {
+  return `${session.run.thread}/${session.run.branch}/${task.id}/${key}`;
+}
+
+/** Perform an effect, or hand back its recorded outcome. */
+export async function perform<Value>(session: Session, request: EffectRequest<Value>): Promise<Value> {
+  const idempotencyKey = idempotencyKeyOf(session, request.task, request.key);
+  const { saved } = session;
+  if (saved === undefined) {
+    const value = await request.execute(idempotencyKey);
+    request.settled?.(value, false);
+    return value;
+  }
+  const known = saved.journal.get(journalKey(session.step, request.task.id, request.key));
+  if (known?.state === "ok" && known.outcome !== undefined)
+    return reuse(session, request, saved.codec.decode(known.outcome) as Value, known);
+  if (known?.state === "error" && known.outcome !== undefined)
+    throw fromErrorRecord(saved.codec.decode(known.outcome) as ErrorRecord);
+  if (known?.state === "started") return again(session, request, known);
+  return first(session, request, idempotencyKey);
+}
+
+function reuse<Value>(session: Session, request: EffectRequest<Value>, value: Value, row: EffectRow): Value {
+  const { task, key, kind, name } = request;
+  if (kind !== "task")
+    emit(session, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts: row.attempts });
+  request.settled?.(value, true);
+  return value;
+}
+
+async function again<Value>(session: Session, request: EffectRequest<Value>, row: EffectRow): Promise<Value> {
+  const { task, key, kind, name, effect } = request;
+  if (effect === "once") {
+    const happened = await request.reconcile?.(row.idempotencyKey);
+    if (happened !== undefined) return settle(session, request, row, async () => happened);
+    if (request.reconcile === undefined) throw inDoubt(session, request, row);
+  }
+  emit(session, {
+    type: "effect.repeated",
+    node: task.node,
+    task: task.id,
+    key,
+    kind,
+    name,
+    effect,
+    idempotencyKey: row.idempotencyKey,
+  });
+  return settle(session, request, row, () => request.execute(row.idempotencyKey));
+}
+
+/** The start of a `once` effect is durable before it begins; others begin at once and their start goes out beside them. */
+function first<Value>(session: Session, request: EffectRequest<Value>, idempotencyKey: string): Promise<Value> {
+  const saved = session.saved;
+  const row: EffectRow = {
+    step: session.step,
+    task: request.task.id,
+    key: request.key,
+    kind: request.kind,
+    name: request.name,
+    effect: request.effect,
+    state: "started",
+    attempts: 0,
+    idempotencyKey,
+    startedAt: session.world.clock.now(),
+  };
+  const execute = (): Promise<Value> => request.execute(idempotencyKey);
+  if (saved === undefined) return settle(session, request, row, execute);
+  if (request.effect !== "once") {
+    if (request.kind !== "task") record(session, saved, { row, encode: undefined, told: undefined });
+    return settle(session, request, row, execute);
+  }
+  return new Promise((resolve, reject) => {
+    recordNow(session, saved, {
+      row,
+      encode: undefined,
+      told: (failure) => {
+        if (failure === undefined) settle(session, request, row, execute).then(resolve, reject);
+        else reject(failure);
+      },
+    });
+  });
+}
+
+async function settle<Value>(
+  session: Session,
+  request: EffectRequest<Value>,
+  row: EffectRow,
+  execute: () => Promise<Value>,
+): Promise<Value> {
+  const value = await execute();
+  const { saved } = session;
+  if (saved === undefined) {
+    request.settled?.(value, false);
+    return value;
+  }
+  const ended: EffectRow = {
+    ...row,
+    state: "ok",
+    attempts: request.attempts?.() ?? 1,
+    endedAt: session.world.clock.now(),
+  };
+  record(session, saved, {
+    row: ended,
+    encode: () => saved.codec.encode(value, `the result of ${request.kind} "${request.name}"`),
+    told: (failure) => {
+      if (failure === undefined) request.settled?.(value, false);
+    },
+  });
+  return value;
+}
+
+/** Journal a failure that is final, so that a resume does not repeat a `once` effect that is known to have failed. */
+export function recordFailure(session: Session, task: Task, key: string, error: unknown): void {
+  const { saved } = session;
+  const row = saved?.journal.get(journalKey(session.step, task.id, key));
+  if (saved === undefined || row === undefined || row.effect !== "once") return;
+  record(session, saved, {
+    row: { ...row, state: "error", endedAt: session.world.clock.now() },
+    encode: () => saved.codec.encode(toErrorRecord(error), `the failure of "${row.name}"`),
+    told: undefined,
+  });
+}
+
+function inDoubt<Value>(session: Session, request: EffectRequest<Value>, row: EffectRow): StatewrightError {
+  return new StatewrightError("effect_in_doubt", {
+    what: `${request.kind} "${request.name}" had started when its process died, and nobody knows whether it happened`,
+    next: 'Give it a reconcile(key) that asks the other side, or declare effect "idempotent" if the other side honours the key',
+    place: placeOf(session, { node: request.task.node, task: request.task.id }),
+    details: { key: row.key, idempotencyKey: row.idempotencyKey, startedAt: row.startedAt },
+  });
+}

@@ -1,0 +1,254 @@
+/**
+ * The kernel: runs XState machines as pure functions, `step(snapshot, event) → [snapshot, effects]`.
+ *
+ * No actor is ever started: a live actor would start its promises before anyone could save the decision, lose its timers
+ * when it is restored, and run its promises again. What a machine wants done (invoke, spawn, after, raise with a delay,
+ * cancel, named actions) comes out as effects; results go back in as `xstate.done.actor.<id>`, `xstate.error.actor.<id>`
+ * or the timer's event.
+ */
+import {
+  type AnyActorScope,
+  type AnyEventObject,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  createActor,
+  getNextTransitions,
+} from "xstate";
+import { StatewrightError } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+
+/** What a transition wants done, in order. Ids are unique among the effects of one machine instance. */
+export type Effect =
+  | { readonly kind: "start"; readonly id: string; readonly src: string; readonly input: unknown }
+  | { readonly kind: "stop"; readonly id: string }
+  | { readonly kind: "timer"; readonly id: string; readonly event: AnyEventObject; readonly delayMs: number }
+  | { readonly kind: "cancel"; readonly id: string }
+  | {
+      readonly kind: "action";
+      readonly name: string;
+      readonly params: unknown;
+      readonly run: (() => void) | undefined;
+    };
+
+/** Where a machine stands. `value` is plain data and enough to restore a machine without context. */
+export interface Snapshot {
+  readonly value: Json;
+  readonly context: unknown;
+  readonly status: "active" | "done" | "error" | "stopped";
+  readonly tags: ReadonlySet<string>;
+  readonly output: unknown;
+  readonly error: unknown;
+}
+
+/** A machine as pure functions. */
+export interface Kernel {
+  /** Enter the machine. */
+  initial(input?: unknown): readonly [Snapshot, readonly Effect[]];
+  /** Take one event; throws `event_refused` when the state does not accept it, `machine_failed` when a guard or an action throws. */
+  step(snapshot: Snapshot, event: AnyEventObject): readonly [Snapshot, readonly Effect[]];
+  /** Stand where `value` says, without entry effects. */
+  restore(value: Json, context?: unknown): Snapshot;
+  /** Event types that the state accepts, guards aside. */
+  accepts(snapshot: Snapshot): readonly string[];
+}
+
+interface Held extends Snapshot {
+  readonly machine: AnyMachineSnapshot;
+  /** Transitions taken from here before, where the machine is a table. */
+  readonly taken: Map<string, readonly [Snapshot, readonly Effect[]]> | undefined;
+}
+
+/** Microsteps that one event may take before the machine counts as caught in a loop. */
+const maxIterations = 10_000;
+
+/** A kernel for any machine. */
+export function createKernel(machine: AnyStateMachine): Kernel {
+  return kernelOf(machine, undefined);
+}
+
+/**
+ * A kernel for a machine without context whose guards read nothing but the event's `key`: each transition is computed by
+ * XState once and remembered, so that a step costs a look-up. At most `limit` snapshots are remembered.
+ */
+export function createTableKernel(
+  machine: AnyStateMachine,
+  key: (event: AnyEventObject) => string,
+  limit = 10_000,
+): Kernel {
+  return kernelOf(machine, { key, limit, byValue: new Map() });
+}
+
+interface Table {
+  readonly key: (event: AnyEventObject) => string;
+  readonly limit: number;
+  readonly byValue: Map<string, Held>;
+}
+
+function kernelOf(given: AnyStateMachine, table: Table | undefined): Kernel {
+  const machine = bounded(given);
+  const scope = inertScope(machine);
+
+  function hold(snapshot: AnyMachineSnapshot): Held {
+    if (table === undefined) return toHeld(snapshot, undefined);
+    const value = JSON.stringify([snapshot.value, snapshot.status]);
+    const known = table.byValue.get(value);
+    if (known !== undefined) return known;
+    if (table.byValue.size >= table.limit) table.byValue.clear();
+    const held = toHeld(snapshot, new Map());
+    table.byValue.set(value, held);
+    return held;
+  }
+
+  function collect(work: () => AnyMachineSnapshot): readonly [Snapshot, readonly Effect[]] {
+    const effects: Effect[] = [];
+    scope.actionExecutor = (action) => effects.push(...toEffects(action));
+    return [hold(work()), effects];
+  }
+
+  return {
+    initial: (input) => collect(() => failLoud(machine, machine.getInitialSnapshot(scope, input))),
+    step: (snapshot, event) => {
+      const from = snapshot as Held;
+      const mark = table?.key(event);
+      const known = mark === undefined ? undefined : from.taken?.get(mark);
+      if (known !== undefined) return known;
+      if (!isAccepted(machine, from, event)) throw refused(machine, from, event);
+      const next = collect(() => failLoud(machine, transition(machine, from.machine, event, scope)));
+      if (mark !== undefined) from.taken?.set(mark, next);
+      return next;
+    },
+    restore: (value, context) =>
+      hold(machine.resolveState({ value: value as AnyMachineSnapshot["value"], context: context ?? {} })),
+    accepts: (snapshot) => acceptedEvents(snapshot as Held),
+  };
+}
+
+function transition(
+  machine: AnyStateMachine,
+  from: AnyMachineSnapshot,
+  event: AnyEventObject,
+  scope: AnyActorScope,
+): AnyMachineSnapshot {
+  try {
+    return machine.transition(from, event, scope) as AnyMachineSnapshot;
+  } catch (cause) {
+    throw machineFailed(machine, `taking "${event.type}"`, cause);
+  }
+}
+
+/** A state that XState left by an error is the run's error here, not a silent end. An error event that no state handles stays a status. */
+function failLoud(machine: AnyStateMachine, snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
+  if (snapshot.status === "error" && snapshot._nodes.length === 1)
+    throw machineFailed(machine, "entering its first state", snapshot.error);
+  return snapshot;
+}
+
+function isAccepted(machine: AnyStateMachine, from: Held, event: AnyEventObject): boolean {
+  if (from.status !== "active") return false;
+  if (event.type.startsWith("xstate.error.")) return true;
+  try {
+    return machine.getTransitionData(from.machine, event).length > 0;
+  } catch (cause) {
+    throw machineFailed(machine, `a guard of "${event.type}"`, cause);
+  }
+}
+
+function acceptedEvents(from: Held): readonly string[] {
+  if (from.status !== "active") return [];
+  return [...new Set(getNextTransitions(from.machine).map((candidate) => candidate.eventType))].filter(
+    (type) => type !== "",
+  );
+}
+
+function refused(machine: AnyStateMachine, from: Held, event: AnyEventObject): StatewrightError {
+  const accepted = acceptedEvents(from);
+  return new StatewrightError("event_refused", {
+    what: `the machine "${machine.id}" in ${JSON.stringify(from.value)} does not accept "${event.type}"`,
+    next:
+      accepted.length === 0
+        ? "It has finished and accepts none"
+        : `It accepts ${accepted.map((type) => `"${type}"`).join(", ")}`,
+    details: { value: from.value, event: event.type, accepts: accepted },
+  });
+}
+
+function machineFailed(machine: AnyStateMachine, when: string, cause: unknown): StatewrightError {
+  return new StatewrightError("machine_failed", {
+    what: `the machine "${machine.id}" threw while ${when}`,
+    next: "Mend the guard, action or expression that its cause names",
+    cause,
+  });
+}
+
+function toHeld(snapshot: AnyMachineSnapshot, taken: Held["taken"]): Held {
+  return {
+    value: snapshot.value as Json,
+    context: snapshot.context,
+    status: snapshot.status,
+    tags: snapshot.tags,
+    output: snapshot.output,
+    error: snapshot.error,
+    machine: snapshot,
+    taken,
+  };
+}
+
+/** The machine with an end to its loops of eventless transitions. */
+function bounded(machine: AnyStateMachine): AnyStateMachine {
+  if (machine.options?.maxIterations === undefined)
+    Object.assign(machine, { options: { ...machine.options, maxIterations } });
+  return machine;
+}
+
+/** One scope per machine, made once: it records what a transition wants done and does nothing. */
+function inertScope(machine: AnyStateMachine): AnyActorScope {
+  const self = createActor(machine);
+  return {
+    self,
+    id: machine.id,
+    sessionId: machine.id,
+    system: self.system,
+    logger: () => undefined,
+    defer: () => undefined,
+    emit: () => undefined,
+    stopChild: () => undefined,
+    actionExecutor: () => undefined,
+  };
+}
+
+interface Executable {
+  readonly type: string;
+  readonly params: unknown;
+  readonly info: unknown;
+  readonly exec: ((info: never, params: never) => void) | undefined;
+}
+
+function toEffects(action: Executable): readonly Effect[] {
+  const params = (action.params ?? {}) as Record<string, unknown>;
+  switch (action.type) {
+    case "xstate.spawnChild":
+      return [{ kind: "start", id: String(params["id"]), src: String(params["src"]), input: params["input"] }];
+    case "xstate.stopChild":
+      return typeof action.params === "object" && action.params !== null && "id" in action.params
+        ? [{ kind: "stop", id: String(action.params.id) }]
+        : [];
+    case "xstate.raise":
+      if (typeof params["delay"] !== "number") return [];
+      return [
+        { kind: "timer", id: String(params["id"]), event: params["event"] as AnyEventObject, delayMs: params["delay"] },
+      ];
+    case "xstate.cancel":
+      return [{ kind: "cancel", id: String(params["sendId"]) }];
+    default: {
+      const { exec, info } = action;
+      return [
+        {
+          kind: "action",
+          name: action.type,
+          params: action.params,
+          run: exec === undefined ? undefined : () => exec(info as never, action.params as never),
+        },
+      ];
+    }
+  }
+}

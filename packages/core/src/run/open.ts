@@ -1,0 +1,233 @@
+/** Opening a session: options are checked, the thread is claimed, its state is loaded. */
+
+import { isStatewrightError, StatewrightError } from "../base/errors.ts";
+import { checkId, freshId } from "../base/ids.ts";
+import { noSecrets } from "../base/injection.ts";
+import { issuesText, parseWith } from "../base/schema.ts";
+import { systemWorld, type World } from "../base/world.ts";
+import type { Control, RunRow } from "../checkpoint/checkpoint.ts";
+import { initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
+import type { Claim, Store } from "../checkpoint/store.ts";
+import type { Graph } from "../compile/define-graph.ts";
+import { type Plan, planOf } from "../compile/plan.ts";
+import { type Codec, plainCodec } from "../state/codec.ts";
+import type { EventStream } from "./events.ts";
+import { createTableKernel, type Kernel } from "./kernel.ts";
+import type { CommonOptions } from "./options.ts";
+import { journalKey, type Saved, type Session } from "./session.ts";
+
+/** What opening needs besides the options. */
+export interface Opening {
+  readonly graph: Graph;
+  readonly options: CommonOptions & { readonly context?: unknown };
+  readonly thread: string;
+  readonly runId: string;
+  readonly events: EventStream;
+  readonly abort: AbortController;
+  readonly mustExist: boolean;
+}
+
+/** The id of the thread: the given one, checked, or a fresh one. */
+export function threadId(world: World, thread: string | undefined): string {
+  return thread === undefined ? freshId("thread_", world.random) : checkId("thread", thread);
+}
+
+/** The world of a run: the given one or the real one. */
+export function worldOf(options: CommonOptions): World {
+  return options.world ?? systemWorld();
+}
+
+/** Check the options, claim the thread and load it. What throws leaves the thread as it was. */
+export async function openSession(opening: Opening): Promise<Session> {
+  const { graph, options, thread } = opening;
+  const plan = planOf(graph);
+  const world = worldOf(options);
+  const limits = limitsOf(options);
+  const context = readContext(plan, options.context);
+  const codec = options.codec ?? plainCodec;
+  const kernel = kernelOf(graph);
+  const base = {
+    plan,
+    kernel,
+    world,
+    context,
+    secrets: options.secrets ?? noSecrets,
+    events: opening.events,
+    abort: opening.abort,
+    limits,
+    stepsOfRun: 0,
+    bytesOfRun: 0,
+  };
+  if (options.store === undefined) {
+    const run = freshRun(opening, world, "main");
+    const state = initialState(graph.state.channels);
+    return {
+      ...base,
+      run,
+      saved: undefined,
+      state,
+      control: { machine: null, tasks: [], inputs: [], joins: {} },
+      snapshot: kernel.initial()[0],
+      step: -1,
+    };
+  }
+  const { store } = options;
+  const claim = await store.claim({
+    thread,
+    branch: options.branch,
+    graph: graph.name,
+    version: graph.version,
+    shape: plan.shape,
+    at: world.clock.now(),
+    mustExist: opening.mustExist,
+  });
+  try {
+    checkSameGraph(plan, thread, claim);
+    return await load(base, opening, store, claim, codec);
+  } catch (error) {
+    await release(store, thread, claim);
+    throw error;
+  }
+}
+
+/** Let a claimed thread go without a change. */
+export function release(store: Store, thread: string, claim: Claim): Promise<void> {
+  return new Promise((resolve) => {
+    store.commit({ thread, branch: claim.branch, epoch: claim.epoch, seq: claim.nextSeq - 1, release: true }, () =>
+      resolve(),
+    );
+  });
+}
+
+async function load(
+  base: Omit<Session, "run" | "saved" | "state" | "control" | "snapshot" | "step">,
+  opening: Opening,
+  store: Store,
+  claim: Claim,
+  codec: Codec,
+): Promise<Session> {
+  const { graph, thread } = opening;
+  const { channels } = graph.state;
+  const { head } = claim;
+  const rows = head === undefined ? [] : await store.state(thread, head.id);
+  const control =
+    head === undefined ? { machine: null, tasks: [], inputs: [], joins: {} } : (codec.decode(head.control) as Control);
+  const effects =
+    head === undefined || control.tasks.length === 0 ? [] : await store.effects(thread, claim.branch, head.step);
+  const interrupts =
+    head === undefined || control.tasks.length === 0 ? [] : await store.interrupts(thread, claim.branch);
+  const saved: Saved = {
+    store,
+    codec,
+    writer: stateWriter(channels, codec, rows),
+    claim,
+    nextSeq: claim.nextSeq,
+    nextCheckpoint: claim.nextCheckpoint,
+    parent: head?.id,
+    journal: new Map(effects.map((row) => [journalKey(row.step, row.task, row.key), row])),
+    interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
+    pending: new Map(),
+    flushing: false,
+  };
+  const open = claim.run !== undefined && unfinished(claim.run);
+  const run: RunRow =
+    open && claim.run !== undefined
+      ? { ...claim.run, status: "running", attempt: claim.run.attempt + 1, error: undefined }
+      : freshRun(opening, base.world, claim.branch);
+  const snapshot =
+    control.machine === null ? base.kernel.initial()[0] : restored(base.kernel, base.plan, thread, control);
+  return {
+    ...base,
+    run,
+    saved,
+    state: Object.freeze(restoreState(channels, codec, rows)),
+    control,
+    snapshot,
+    step: head?.step ?? -1,
+  };
+}
+
+/** A run that has not come to its end: it waits, failed, or its process died. */
+export function unfinished(run: RunRow): boolean {
+  return run.status !== "done" && run.status !== "cancelled";
+}
+
+const kernels: WeakMap<Graph, Kernel> = new WeakMap();
+
+/** The kernel of a graph: its machine has no context and its guards read only `to` and `node`, so its transitions are a table. */
+function kernelOf(graph: Graph): Kernel {
+  const known = kernels.get(graph);
+  if (known !== undefined) return known;
+  const kernel = createTableKernel(
+    graph.machine,
+    (event) =>
+      `${event.type} ${"to" in event && Array.isArray(event["to"]) ? event["to"].join(" ") : ""} ${"node" in event ? String(event["node"]) : ""}`,
+  );
+  kernels.set(graph, kernel);
+  return kernel;
+}
+
+function restored(kernel: Kernel, plan: Plan, thread: string, control: Control): Session["snapshot"] {
+  try {
+    return kernel.restore(control.machine);
+  } catch (cause) {
+    throw changed(
+      plan,
+      thread,
+      `stands in ${JSON.stringify(control.machine)}, which its machine does not have any more`,
+      cause,
+    );
+  }
+}
+
+function freshRun(opening: Opening, world: World, branch: string): RunRow {
+  const { graph, thread, runId } = opening;
+  return {
+    id: runId,
+    thread,
+    branch,
+    graph: graph.name,
+    version: graph.version,
+    status: "running",
+    attempt: 1,
+    startedAt: world.clock.now(),
+  };
+}
+
+function limitsOf(options: CommonOptions): Session["limits"] {
+  const { maxSteps = 1_000, maxConcurrency = Number.POSITIVE_INFINITY } = options;
+  for (const [name, value] of Object.entries({ maxSteps, maxConcurrency })) {
+    if (value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && value >= 1)) continue;
+    throw new StatewrightError("invalid_option", { what: `${name} is ${value}`, next: "Give a whole number from 1" });
+  }
+  return { maxSteps, maxConcurrency };
+}
+
+function readContext(plan: Plan, given: unknown): unknown {
+  const definition = plan.graph.context;
+  if (definition === undefined) return given;
+  const parsed = parseWith(definition.schema, given);
+  if (parsed.ok) return parsed.value;
+  throw new StatewrightError("invalid_context", {
+    what: `the context of graph "${plan.graph.name}" does not fit: ${issuesText(parsed.issues)}`,
+    next: "Pass context as defineContext declares it; it is given again on every resume",
+    place: { graph: plan.graph.name },
+    details: parsed.issues,
+  });
+}
+
+/** A thread belongs to one graph. A changed shape goes on as long as every pending task still has its node. */
+function checkSameGraph(plan: Plan, thread: string, claim: Claim): void {
+  if (claim.writtenBy.graph === plan.graph.name) return;
+  throw changed(plan, thread, `was written by the graph "${claim.writtenBy.graph}"`, undefined);
+}
+
+function changed(plan: Plan, thread: string, why: string, cause: unknown): StatewrightError {
+  if (isStatewrightError(cause, "graph_changed")) return cause;
+  return new StatewrightError("graph_changed", {
+    what: `the thread "${thread}" ${why}`,
+    next: `Use the graph that wrote it, or another thread for "${plan.graph.name}"`,
+    place: { graph: plan.graph.name, thread },
+    cause,
+  });
+}

@@ -1,0 +1,86 @@
+/** What a run is given and what it gives: the types of `run`, `resume` and their handle. */
+import type { ErrorRecord } from "../base/errors.ts";
+import type { SecretSource } from "../base/injection.ts";
+import type { World } from "../base/world.ts";
+import type { Store } from "../checkpoint/store.ts";
+import type { GraphTypes } from "../define/graph.ts";
+import type { AnswerInput, InterruptShape } from "../define/interrupt.ts";
+import type { Codec } from "../state/codec.ts";
+import type { OpenInterrupt, RunEvent } from "./events.ts";
+
+/** What `run` and `resume` have in common. */
+export interface CommonOptions {
+  readonly store?: Store;
+  readonly branch?: string;
+  readonly secrets?: SecretSource;
+  /** Cancels the run when it fires. */
+  readonly signal?: AbortSignal;
+  /** Supersteps that one run may take, over all its resumes. Default 1,000. */
+  readonly maxSteps?: number;
+  /** Tasks of one superstep that may run at the same time. Default: no limit. */
+  readonly maxConcurrency?: number;
+  /** Clock, chance, schedule and log; the real ones by default. */
+  readonly world?: World;
+  /** Turns values into saved text and back; plain data and built-in types by default. */
+  readonly codec?: Codec;
+}
+
+type ContextOption<Types extends GraphTypes> = unknown extends Types["given"]
+  ? { readonly context?: unknown }
+  : { readonly context: Types["given"] };
+type InputOption<Types extends GraphTypes> =
+  Record<never, never> extends Types["input"]
+    ? { readonly input?: Types["input"] }
+    : { readonly input: Types["input"] };
+
+/** What `run` takes: the input and the context are asked for where the graph needs them. */
+export type RunOptions<Types extends GraphTypes> = CommonOptions &
+  ContextOption<Types> &
+  InputOption<Types> & { readonly thread?: string };
+
+/** Answers by interrupt key or id. */
+export type Answers<Interrupts extends InterruptShape> = {
+  readonly [Key in keyof Interrupts]?: AnswerInput<Interrupts[Key]>;
+} & { readonly [id: string]: unknown };
+
+/** What `resume` takes. */
+export type ResumeOptions<Types extends GraphTypes> = CommonOptions &
+  ContextOption<Types> & {
+    readonly thread: string;
+    readonly store: Store;
+    readonly answers?: Answers<Types["interrupts"]>;
+  };
+
+interface EndOf<State> {
+  readonly run: string;
+  readonly thread: string;
+  readonly branch: string;
+  readonly state: State;
+  /** Supersteps that this process took. */
+  readonly steps: number;
+  /** Bytes of deltas that this process saved. */
+  readonly bytes: number;
+}
+
+/** How a run ended for now. A failed run rejects instead. */
+export type RunResult<State> =
+  | ({ readonly status: "done" } & EndOf<State>)
+  | ({ readonly status: "waiting"; readonly interrupts: readonly OpenInterrupt[] } & EndOf<State>)
+  | ({ readonly status: "paused"; readonly cause: ErrorRecord } & EndOf<State>)
+  | ({ readonly status: "cancelled"; readonly reason: string } & EndOf<State>);
+
+/** A run at work. */
+export interface RunHandle<State> {
+  readonly id: string;
+  readonly thread: string;
+  /** How it ends; rejects with the run's error. */
+  readonly result: Promise<RunResult<State>>;
+  /** Every event from now on. Leaving the loop stops the subscription, not the run. */
+  events(): AsyncIterableIterator<RunEvent>;
+  /** The text that models write, as it comes. */
+  text(): AsyncIterableIterator<string>;
+  /** Call `listener` with each event until the returned function is called. */
+  on(listener: (event: RunEvent) => void): () => void;
+  /** Stop: signals fire, no further effect starts, what finished is kept. */
+  cancel(reason?: string): void;
+}

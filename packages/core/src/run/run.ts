@@ -1,0 +1,140 @@
+/** `run`: start a graph on a thread, and the handle of a run at work. */
+import { StatewrightError } from "../base/errors.ts";
+import { freshId } from "../base/ids.ts";
+import type { Graph } from "../compile/define-graph.ts";
+import { START } from "../define/edge.ts";
+import type { GraphTypes } from "../define/graph.ts";
+import { commitInput, drive } from "./drive.ts";
+import { createEventStream, type EventStream } from "./events.ts";
+import { openSession, release, threadId, unfinished, worldOf } from "./open.ts";
+import type { CommonOptions, RunHandle, RunOptions, RunResult } from "./options.ts";
+import { placeOf, type Session } from "./session.ts";
+import { firstTasks, foldWrites, readUpdate, type State } from "./superstep.ts";
+
+/**
+ * Run a graph. Without a store everything but interrupts, resume and history works in memory. `result` rejects with
+ * `invalid_input`, `invalid_context`, `thread_busy`, or the error that failed the run.
+ */
+export function run<Types extends GraphTypes>(
+  graph: Graph<Types>,
+  options: RunOptions<Types>,
+): RunHandle<Types["state"]> {
+  const world = worldOf(options);
+  const thread = threadId(world, options.thread);
+  const runId = freshId("run_", world.random);
+  return launch(options, thread, runId, async (events, abort) => {
+    const session = await openSession({
+      graph: graph as Graph,
+      options,
+      thread,
+      runId,
+      events,
+      abort,
+      mustExist: false,
+    });
+    await begin(session, options.input ?? {});
+    return drive(session);
+  });
+}
+
+/** What starts work in the next turn, so that a reader attached now misses nothing. */
+export function launch<State>(
+  options: CommonOptions,
+  thread: string,
+  runId: string,
+  work: (events: EventStream, abort: AbortController) => Promise<RunResult<unknown>>,
+): RunHandle<State> {
+  const world = worldOf(options);
+  const events = createEventStream((error) => world.log("error", "a reader of events threw", { error }));
+  const abort = new AbortController();
+  const { signal } = options;
+  const onAbort = (): void => abort.abort(signal?.reason ?? new Error("the run was cancelled"));
+  if (signal?.aborted === true) onAbort();
+  else signal?.addEventListener("abort", onAbort, { once: true });
+  const result = Promise.resolve()
+    .then(() => work(events, abort))
+    .finally(() => {
+      signal?.removeEventListener("abort", onAbort);
+      events.close();
+    }) as Promise<RunResult<State>>;
+  const owned = (): void => {
+    result.catch(toldByEvents);
+  };
+  return {
+    id: runId,
+    thread,
+    result,
+    events: () => {
+      owned();
+      return events.iterate();
+    },
+    text: () => {
+      owned();
+      return texts(events);
+    },
+    on: (listener) => events.subscribe(listener),
+    cancel: (reason = "the run was cancelled") => abort.abort(new Error(reason)),
+  };
+}
+
+function toldByEvents(): void {
+  // Whoever reads the events sees run.failed; awaiting `result` still rejects.
+}
+
+async function* texts(events: EventStream): AsyncGenerator<string, undefined, undefined> {
+  for await (const event of events.iterate())
+    if (event.type === "message.delta" && event.kind === "text") yield event.text;
+}
+
+/** Fold the input into the thread's state and write the first checkpoint of the run. */
+async function begin(session: Session, input: unknown): Promise<void> {
+  const { saved, plan } = session;
+  try {
+    refuseBusy(session);
+    const step = session.step + 1;
+    const writes = readInput(session, input);
+    const { state, deltas } = foldWrites(plan, step, session.state, writes);
+    checkSet(session, state);
+    session.snapshot = session.kernel.initial()[0];
+    await commitInput(session, { state, deltas, ...firstTasks(plan, step, state) }, "input");
+  } catch (error) {
+    if (saved !== undefined) await release(saved.store, session.run.thread, saved.claim);
+    throw error;
+  }
+}
+
+function refuseBusy(session: Session): void {
+  const before = session.saved?.claim.run;
+  if (before === undefined || !unfinished(before)) return;
+  throw new StatewrightError("thread_busy", {
+    what: `the thread "${session.run.thread}" has a run that is ${before.status === "running" ? "interrupted by the death of its process" : before.status}`,
+    next: "Continue it with resume, or give the new input another thread",
+    place: placeOf(session),
+    details: { run: before.id, status: before.status },
+  });
+}
+
+function readInput(session: Session, input: unknown): ReturnType<typeof readUpdate> {
+  try {
+    return readUpdate(session.plan, START, input);
+  } catch (cause) {
+    throw new StatewrightError("invalid_input", {
+      what: `the input of graph "${session.plan.graph.name}" does not fit: ${cause instanceof Error ? cause.message : String(cause)}`,
+      next: "Give the channels that the state declares",
+      place: { graph: session.plan.graph.name },
+      cause,
+    });
+  }
+}
+
+function checkSet(session: Session, state: State): void {
+  const { channels } = session.plan.graph.state;
+  const missing = Object.keys(channels).filter((name) => !Object.hasOwn(state, name));
+  if (missing.length === 0) return;
+  throw new StatewrightError("invalid_input", {
+    what: `the input of graph "${session.plan.graph.name}" lacks ${missing.map((name) => `"${name}"`).join(", ")}`,
+    next: "Give them in the input, or give the channels a default",
+    place: { graph: session.plan.graph.name },
+    details: missing,
+  });
+}

@@ -1,0 +1,57 @@
+/** The scope of a task: what its body, its tool calls and its hooks are bound to. */
+import type { RunIdentity } from "../base/injection.ts";
+import type { Json } from "../base/json.ts";
+import type { Task } from "../checkpoint/checkpoint.ts";
+import type { InterruptRow } from "../checkpoint/journal.ts";
+import type { NodeRecord } from "../define/graph.ts";
+import type { Session } from "./session.ts";
+
+/** What a body's life is bound to: its signal, and the questions it has asked. */
+export interface TaskScope {
+  readonly task: Task;
+  readonly node: NodeRecord;
+  readonly attempt: number;
+  /** Made when it is first asked for. */
+  readonly signal: () => AbortSignal;
+  /** Look a question up: its answer, or the row of the open question, which is made when it is new. */
+  readonly consult: (question: Question) => { readonly answer: unknown } | { readonly open: InterruptRow };
+  /** Give the task up until these questions are answered. The promise never settles. */
+  readonly suspend: (open: readonly InterruptRow[]) => Promise<never>;
+}
+
+/** A question about to be asked; `id` is unique in its branch. */
+export interface Question {
+  readonly id: string;
+  readonly key: string;
+  readonly payload: unknown;
+  readonly schema: Json | undefined;
+}
+
+/** Who runs, for bodies, tools and middleware. */
+export function identityOf(session: Session, task: Task): RunIdentity {
+  const { run } = session;
+  return {
+    run: run.id,
+    thread: run.thread,
+    branch: run.branch,
+    graph: run.graph,
+    node: task.node,
+    task: task.id,
+    step: session.step,
+  };
+}
+
+/** Wait on the world's schedule; a cancelled run ends the wait at once. */
+export function pause(session: Session, delayMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const { signal } = session.abort;
+    const end = (): void => {
+      cancel();
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = session.world.schedule.after(delayMs, end);
+    if (signal.aborted) end();
+    else signal.addEventListener("abort", end, { once: true });
+  });
+}

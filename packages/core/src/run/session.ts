@@ -1,0 +1,159 @@
+/**
+ * A session: one process at work on one branch of one thread. It owns the state in memory, the claim on the store, and the
+ * buffer of journal rows that go out with the next write.
+ */
+import type { ErrorPlace, StatewrightError } from "../base/errors.ts";
+import type { SecretSource } from "../base/injection.ts";
+import type { World } from "../base/world.ts";
+import type { Control, RunRow } from "../checkpoint/checkpoint.ts";
+import type { EffectRow, InterruptRow } from "../checkpoint/journal.ts";
+import type { StateWriter } from "../checkpoint/saved-state.ts";
+import type { CheckpointWrite, Claim, Commit, Store } from "../checkpoint/store.ts";
+import type { Plan } from "../compile/plan.ts";
+import type { Codec } from "../state/codec.ts";
+import type { EventStream, RunEventBody } from "./events.ts";
+import type { Kernel, Snapshot } from "./kernel.ts";
+import type { State } from "./superstep.ts";
+
+/** A journal row whose outcome is encoded only if it is written: a superstep that folds it first never needs it. */
+export interface PendingEffect {
+  readonly row: EffectRow;
+  readonly encode: (() => string) | undefined;
+  readonly told: ((failure?: StatewrightError) => void) | undefined;
+}
+
+/** The store's side of a session; absent when a run has no store. */
+export interface Saved {
+  readonly store: Store;
+  readonly codec: Codec;
+  readonly writer: StateWriter;
+  readonly claim: Claim;
+  nextSeq: number;
+  nextCheckpoint: number;
+  parent: number | undefined;
+  /** Rows of the current step, from before a crash and since. */
+  readonly journal: Map<string, EffectRow>;
+  /** Questions of the branch, by id. */
+  readonly interrupts: Map<string, InterruptRow>;
+  readonly pending: Map<string, PendingEffect>;
+  flushing: boolean;
+}
+
+/** One run at work. */
+export interface Session {
+  readonly plan: Plan;
+  readonly kernel: Kernel;
+  readonly world: World;
+  readonly context: unknown;
+  readonly secrets: SecretSource;
+  readonly events: EventStream;
+  readonly abort: AbortController;
+  readonly run: RunRow;
+  readonly saved: Saved | undefined;
+  readonly limits: { readonly maxSteps: number; readonly maxConcurrency: number };
+  state: State;
+  control: Control;
+  snapshot: Snapshot;
+  step: number;
+  stepsOfRun: number;
+  bytesOfRun: number;
+}
+
+/** Send an event, if anybody listens. */
+export function emit(session: Session, body: RunEventBody): void {
+  if (!session.events.listening()) return;
+  session.events.emit({ ...body, seq: session.saved?.nextSeq ?? session.step, at: session.world.clock.now() });
+}
+
+/** Where in the run something happens, for errors. */
+export function placeOf(session: Session, more: ErrorPlace = {}): ErrorPlace {
+  return {
+    graph: session.plan.graph.name,
+    thread: session.run.thread,
+    branch: session.run.branch,
+    step: session.step,
+    ...more,
+  };
+}
+
+/** The key of a journal row within a branch. */
+export function journalKey(step: number, task: string, key: string): string {
+  return `${step}/${task}/${key}`;
+}
+
+/**
+ * Put a journal row into the next write. It goes out with the superstep if that comes first, else at the end of the
+ * current turn of the event loop; `told` is called when it is durable or has failed.
+ */
+export function record(session: Session, saved: Saved, effect: PendingEffect): void {
+  const key = journalKey(effect.row.step, effect.row.task, effect.row.key);
+  const earlier = saved.pending.get(key)?.told;
+  const { told } = effect;
+  saved.pending.set(key, { ...effect, told: earlier === undefined ? told : bothTold(earlier, told) });
+  saved.journal.set(key, effect.row);
+  if (saved.flushing) return;
+  saved.flushing = true;
+  session.world.schedule.soon(() => {
+    saved.flushing = false;
+    if (saved.pending.size > 0) write(session, saved, {}, () => undefined);
+  });
+}
+
+/** Write a journal row at once, on its own; `told` runs in the same turn as the store's own call. */
+export function recordNow(session: Session, saved: Saved, effect: PendingEffect): void {
+  record(session, saved, effect);
+  write(session, saved, {}, () => undefined);
+}
+
+/** What one write holds besides the journal rows that wait. */
+export type SessionWrite = Pick<Commit, "run" | "checkpoint" | "interrupts" | "release">;
+
+/** Hand everything that waits to the store as one commit. A checkpoint takes the outcomes it folds out of the rows. */
+export function write(
+  session: Session,
+  saved: Saved,
+  parts: SessionWrite,
+  told: (failure?: StatewrightError) => void,
+): void {
+  const waiting = [...saved.pending.values()];
+  saved.pending.clear();
+  const effects = waiting.flatMap((effect) => rowsOf(effect, parts.checkpoint));
+  saved.store.commit(
+    {
+      ...parts,
+      effects,
+      thread: session.run.thread,
+      branch: session.run.branch,
+      epoch: saved.claim.epoch,
+      seq: saved.nextSeq - 1,
+    },
+    (failure) => {
+      for (const effect of waiting) effect.told?.(failure);
+      told(failure);
+    },
+  );
+}
+
+/** {@link write} as a promise, for what has nothing to start on the spot. */
+export function written(session: Session, saved: Saved, parts: SessionWrite): Promise<void> {
+  return new Promise((resolve, reject) =>
+    write(session, saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))),
+  );
+}
+
+function rowsOf(effect: PendingEffect, checkpoint: CheckpointWrite | undefined): readonly EffectRow[] {
+  const { row, encode } = effect;
+  if (checkpoint === undefined) return [encode === undefined ? row : { ...row, outcome: encode() }];
+  if (row.kind === "task") return [];
+  return [row.effect === "once" && encode !== undefined ? { ...row, outcome: encode() } : row];
+}
+
+function bothTold(
+  first: (failure?: StatewrightError) => void,
+  second: ((failure?: StatewrightError) => void) | undefined,
+): (failure?: StatewrightError) => void {
+  return (failure) => {
+    first(failure);
+    second?.(failure);
+  };
+}

