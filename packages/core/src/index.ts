@@ -54,6 +54,7 @@ export { END, type Gotos, gotos, type Join, join, type Route, route, type Sends,
 export type { GraphDefinition, GraphTypes } from "./define/graph.ts";
 export type { AnswerInput, AnswerOf, InterruptDeclaration, InterruptShape } from "./define/interrupt.ts";
 export {
+  type ModelCall,
   type NodePolicy,
   type NodeReturn,
   type NodeRuntime,
@@ -134,3 +135,9 @@ export {
   type ToolErrorKind,
   type ToolErrorOptions,
 } from "./tool/tool-error.ts";
+export { fork, type ForkOptions } from "./resume/fork.ts";
+export { history, type HistoryEntry, type HistoryOptions } from "./inspect/history.ts";
+export { getState, listRuns, listThreads, type StateOptions, type ThreadState } from "./inspect/state.ts";
+export type { RetryPolicy } from "./base/retry.ts";
+export { approval, type ApprovalAnswer } from "./tool/approval.ts";
+export type { Injection, InjectionKind, RunIdentity, SecretSource } from "./base/injection.ts";

@@ -1,10 +1,13 @@
 /** Nodes: what runs. A body reads the state and returns what it changes; a task node also takes an input of its own. */
-import type { EffectClass, EffectKind } from "../base/effect.ts";
+import type { EffectClass } from "../base/effect.ts";
 import type { RunIdentity } from "../base/injection.ts";
 import type { Json } from "../base/json.ts";
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema, SchemaInput, SchemaOutput } from "../base/schema.ts";
 import type { Clock } from "../base/world.ts";
+import type { AssistantMessage } from "../model/message.ts";
+import type { Model, ModelRequest } from "../model/model.ts";
+import type { Middleware } from "../tool/middleware.ts";
 import type { Goto, Recipe, Send } from "./command.ts";
 import type { AnswerOf, InterruptShape, PayloadOf } from "./interrupt.ts";
 
@@ -13,6 +16,13 @@ export interface StepRuntime {
   readonly signal: AbortSignal;
   /** The same in every attempt and after every resume: give it to the other side. */
   readonly idempotencyKey: string;
+}
+
+/** A call of a model: which, with what, and the middleware whose model hooks stand around it. */
+export interface ModelCall {
+  readonly model: Model;
+  readonly request: ModelRequest;
+  readonly middleware?: readonly Middleware[];
 }
 
 /** What a node's body gets beside the state. */
@@ -37,6 +47,11 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
     work: (at: StepRuntime) => Value | Promise<Value>,
     options?: StepOptions,
   ) => Promise<Value>;
+  /**
+   * Ask a model, as a recorded step: its text streams on the run's events, and a finished answer is not asked for again
+   * after a crash. `key` tells several calls of one task apart; the default is `model`.
+   */
+  readonly model: (call: ModelCall, key?: string) => Promise<AssistantMessage>;
   /** Say in one line what is being done. */
   readonly progress: (text: string) => void;
   /** Send an event of your own on the run's stream; it is not kept. */
@@ -47,8 +62,6 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
 export interface StepOptions {
   /** What may happen after a crash in its middle; default `idempotent`. */
   readonly effect?: EffectClass;
-  /** How it is shown; default `step`. */
-  readonly kind?: Extract<EffectKind, "step" | "model">;
   /** How it is named in events; default its key. */
   readonly name?: string;
 }

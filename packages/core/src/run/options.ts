@@ -39,9 +39,9 @@ export type RunOptions<Types extends GraphTypes> = CommonOptions &
   InputOption<Types> & { readonly thread?: string };
 
 /** Answers by interrupt key or id. */
-export type Answers<Interrupts extends InterruptShape> = {
-  readonly [Key in keyof Interrupts]?: AnswerInput<Interrupts[Key]>;
-} & { readonly [id: string]: unknown };
+export type Answers<Interrupts extends InterruptShape> = string extends keyof Interrupts
+  ? { readonly [id: string]: unknown }
+  : { readonly [Key in keyof Interrupts]?: AnswerInput<Interrupts[Key]> } & { readonly [id: string]: unknown };
 
 /** What `resume` takes. */
 export type ResumeOptions<Types extends GraphTypes> = CommonOptions &

@@ -4,6 +4,7 @@ import type { Json } from "../base/json.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { NodeRecord } from "../define/graph.ts";
+import type { MiddlewareRuntime } from "../tool/middleware.ts";
 import type { Session } from "./session.ts";
 
 /** What a body's life is bound to: its signal, and the questions it has asked. */
@@ -54,4 +55,10 @@ export function pause(session: Session, delayMs: number): Promise<void> {
     if (signal.aborted) end();
     else signal.addEventListener("abort", end, { once: true });
   });
+}
+
+/** What the hooks of middleware know beside their subject. */
+export function hookRuntime(session: Session, scope: TaskScope): MiddlewareRuntime {
+  const { context, state, world } = session;
+  return { context, state, run: identityOf(session, scope.task), clock: world.clock, signal: scope.signal() };
 }

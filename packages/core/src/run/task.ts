@@ -1,6 +1,6 @@
 /** One task: a node's body, run with its policy, until it returns, fails, or asks a person. */
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
-import { deepFreeze, type Json } from "../base/json.ts";
+import { deepFreeze, isPlainObject } from "../base/json.ts";
 import { type RetryPolicy, retryDelayMs } from "../base/retry.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
@@ -10,6 +10,7 @@ import { answerSchema, type InterruptDeclaration, payloadSchema } from "../defin
 import type { NodeRuntime, StepOptions } from "../define/node.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import { perform, recordFailure } from "./journal.ts";
+import { callModel } from "./model-call.ts";
 import { identityOf, pause, type Question, type TaskScope } from "./scope.ts";
 import { emit, placeOf, type Saved, type Session } from "./session.ts";
 import { readReturn, type TaskOutcome } from "./superstep.ts";
@@ -176,6 +177,11 @@ function nodeRuntime(session: Session, scope: TaskScope): NodeRuntime & { readon
       keys.add(key);
       return runStep(session, scope, key, work, options);
     },
+    model: (call, key = "model") => {
+      if (keys.has(key)) return Promise.reject(repeated(session, task, key));
+      keys.add(key);
+      return callModel(session, scope, key, call);
+    },
     progress: (text) => emit(session, { type: "node.progress", node: task.node, task: task.id, text }),
     emit: (name, payload) => emit(session, { type: "custom", node: task.node, task: task.id, name, payload }),
   };
@@ -188,12 +194,12 @@ async function runStep<Value>(
   work: (at: { readonly signal: AbortSignal; readonly idempotencyKey: string }) => Value | Promise<Value>,
   options: StepOptions,
 ): Promise<Value> {
-  const { effect = "idempotent", kind = "step", name = key } = options;
+  const { effect = "idempotent", name = key } = options;
   const { task } = scope;
   const value = await perform<Value>(session, {
     task,
     key,
-    kind,
+    kind: "step",
     name,
     effect,
     execute: async (idempotencyKey) => {
@@ -219,7 +225,8 @@ const programming: ReadonlySet<string> = new Set([
 function mayRetry(retry: RetryPolicy, error: StatewrightError, attempt: number): boolean {
   const original = error.code === "node_failed" ? error.cause : error;
   if (retry.on !== undefined) return retry.on(original, attempt);
-  if (isStatewrightError(original)) return original.code === "task_timeout" || original.code === "model_failed";
+  if (isStatewrightError(original, "model_failed")) return isPlainObject(original.details) && original.details["retryable"] === true;
+  if (isStatewrightError(original)) return original.code === "task_timeout";
   return !(original instanceof Error && programming.has(original.name));
 }
 

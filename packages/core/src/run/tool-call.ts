@@ -7,14 +7,15 @@ import type { InterruptRow } from "../checkpoint/journal.ts";
 import { type ToolCallEvent, type ToolCallState, toolCallMachine } from "../compile/tool-call-machine.ts";
 import type { ToolNode } from "../define/tool-node.ts";
 import type { ToolCallBlock } from "../model/message.ts";
-import type { BeforeToolDecision, Middleware, MiddlewareRuntime } from "../tool/middleware.ts";
-import { parseArgs } from "../tool/model-tool.ts";
+import { type ApprovalAnswer, approval } from "../tool/approval.ts";
+import type { BeforeToolDecision, Middleware } from "../tool/middleware.ts";
+import { jsonSchemaOf, parseArgs } from "../tool/model-tool.ts";
 import { resultOf, resultOfError, type ToolOutput, type ToolResult, toOutput } from "../tool/result.ts";
 import type { Tool, ToolCall, ToolRuntime, ToolSpec } from "../tool/tool.ts";
 import { ToolError, toToolError } from "../tool/tool-error.ts";
 import { idempotencyKeyOf, perform } from "./journal.ts";
 import { createTableKernel, type Kernel } from "./kernel.ts";
-import { identityOf, pause, type TaskScope } from "./scope.ts";
+import { hookRuntime, identityOf, pause, type TaskScope } from "./scope.ts";
 import { emit, journalKey, placeOf, type Session } from "./session.ts";
 
 /** How a call ended for now: with its one answer, or waiting for a person. */
@@ -143,7 +144,7 @@ function withoutHidden(call: CallAtWork, spec: ToolSpec, args: Json): Json {
 async function decide(call: CallAtWork, tool: Tool<never, never>, toolCall: ToolCall): Promise<Prepared> {
   let current = toolCall;
   for (const middleware of hooks(call)) {
-    const decision = await middleware.beforeTool?.({ call: current, tool: tool.spec }, middlewareRuntime(call));
+    const decision = await middleware.beforeTool?.({ call: current, tool: tool.spec }, hookRuntime(call.session, call.scope));
     if (decision === undefined || decision.action === "allow") continue;
     if (decision.action === "modify") {
       const rewritten = rewrite(call, tool.spec, current, decision.args, middleware.name);
@@ -175,49 +176,28 @@ async function act(
     id: `${call.scope.task.id}:${call.key}`,
     key: decision.key,
     payload: decision.payload,
-    schema: approvalSchema,
+    schema: jsonSchemaOf(approval),
   });
   if (call.state() === "before") call.move("call.asked");
   if ("open" in asked) return { kind: "waiting", open: asked.open };
-  const approval = readApproval(asked.answer);
-  if (!approval.approved) {
+  const verdict = readApproval(asked.answer);
+  if (!verdict.approved) {
     const reason =
-      approval.reason === undefined ? "A person refused this call." : `A person refused this call: ${approval.reason}`;
+      verdict.reason === undefined ? "A person refused this call." : `A person refused this call: ${verdict.reason}`;
     return { kind: "answer", result: resultOfError(new ToolError("denied", reason), facts(call, 0)) };
   }
   call.move("call.decided");
-  if (approval.args === undefined) return { kind: "run", tool, toolCall };
-  const rewritten = rewrite(call, tool.spec, toolCall, approval.args, "approval");
+  if (verdict.args === undefined) return { kind: "run", tool, toolCall };
+  const rewritten = rewrite(call, tool.spec, toolCall, verdict.args, "approval");
   if (rewritten instanceof ToolError) return { kind: "answer", result: resultOfError(rewritten, facts(call, 0)) };
   return { kind: "run", tool, toolCall: rewritten };
 }
 
-/** What a person may answer about a call: yes or no, a reason, other arguments. */
-export const approvalSchema: Json = {
-  anyOf: [
-    { type: "boolean" },
-    {
-      type: "object",
-      properties: { approved: { type: "boolean" }, reason: { type: "string" }, args: { type: "object" } },
-      required: ["approved"],
-      additionalProperties: false,
-    },
-  ],
-};
-
-/** A person's answer about a call. Anything but a clear yes is a no. */
-export function readApproval(answer: unknown): {
-  readonly approved: boolean;
-  readonly reason?: string | undefined;
-  readonly args?: unknown;
-} {
-  if (typeof answer === "boolean") return { approved: answer };
-  if (!isPlainObject(answer) || answer["approved"] !== true)
-    return {
-      approved: false,
-      reason: isPlainObject(answer) && typeof answer["reason"] === "string" ? answer["reason"] : undefined,
-    };
-  return { approved: true, args: answer["args"] };
+/** Anything but a clear yes is a no. */
+function readApproval(answer: unknown): Exclude<ApprovalAnswer, boolean> {
+  const parsed = parseWith(approval, answer);
+  if (!parsed.ok) return { approved: false, reason: "the answer was not understood" };
+  return typeof parsed.value === "boolean" ? { approved: parsed.value } : parsed.value;
 }
 
 function rewrite(
@@ -248,7 +228,7 @@ function execute(
     const around = middleware.aroundTool;
     if (around === undefined) continue;
     const inner = next;
-    next = (current) => around({ call: current, tool: tool.spec }, inner, middlewareRuntime(call));
+    next = (current) => around({ call: current, tool: tool.spec }, inner, hookRuntime(call.session, call.scope));
   }
   return next(toolCall).then((result) => {
     call.move("call.settled");
@@ -419,7 +399,7 @@ async function conclude(call: CallAtWork, result: ToolResult): Promise<ToolResul
   const toolCall: ToolCall = { id: call.block.id, name: call.block.name, args: call.block.args };
   for (const middleware of hooks(call).toReversed()) {
     reviewed =
-      (await middleware.afterTool?.({ call: toolCall, result: reviewed }, middlewareRuntime(call))) ?? reviewed;
+      (await middleware.afterTool?.({ call: toolCall, result: reviewed }, hookRuntime(call.session, call.scope))) ?? reviewed;
   }
   call.move("call.reviewed");
   call.move("call.persisted");
@@ -457,17 +437,6 @@ function recorded(
 
 function hooks(call: CallAtWork): readonly Middleware[] {
   return call.node.middleware as readonly Middleware[];
-}
-
-function middlewareRuntime(call: CallAtWork): MiddlewareRuntime {
-  const { session, scope } = call;
-  return {
-    context: session.context,
-    state: session.state,
-    run: identityOf(session, scope.task),
-    clock: session.world.clock,
-    signal: scope.signal(),
-  };
 }
 
 function facts(

@@ -1,0 +1,97 @@
+/** Looking back: the checkpoints of a thread, newest first, each with what it changed and what came next. */
+import { StatewrightError } from "../base/errors.ts";
+import { checkId } from "../base/ids.ts";
+import type { CheckpointSource, Control } from "../checkpoint/checkpoint.ts";
+import { deltaOf } from "../checkpoint/saved-state.ts";
+import type { CheckpointWithDeltas, Store } from "../checkpoint/store.ts";
+import type { Graph } from "../compile/define-graph.ts";
+import { END } from "../define/edge.ts";
+import type { GraphTypes } from "../define/graph.ts";
+import { type Codec, plainCodec } from "../state/codec.ts";
+import type { Delta } from "../state/delta.ts";
+
+/** One saved superstep. */
+export interface HistoryEntry<Types extends GraphTypes = GraphTypes> {
+  readonly checkpointId: number;
+  readonly parent: number | undefined;
+  readonly branch: string;
+  readonly step: number;
+  readonly source: CheckpointSource;
+  /** The first of {@link nodes}; absent for an input, an edit or a fork. */
+  readonly node: Types["nodes"] | undefined;
+  /** The nodes whose results it holds. */
+  readonly nodes: readonly Types["nodes"][];
+  /** The nodes that run next; `END` when the graph has finished there. */
+  readonly next: readonly (Types["nodes"] | typeof END)[];
+  /** What changed, by channel. */
+  readonly changes: { readonly [Channel in keyof Types["state"]]?: Delta };
+  readonly run: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly durationMs: number;
+  /** Bytes of what changed, as saved. */
+  readonly bytes: number;
+}
+
+/** What `history` takes. */
+export interface HistoryOptions {
+  readonly store: Store;
+  readonly thread: string;
+  /** The branch whose line is followed, through the branches that it came from; the head branch by default. */
+  readonly branch?: string;
+  /** Start before this checkpoint. */
+  readonly before?: number;
+  /** Checkpoints that one read of the store fetches. Default 50. */
+  readonly pageSize?: number;
+  readonly codec?: Codec;
+}
+
+/** Walk a branch's line of checkpoints, newest first, page by page; leaving the loop reads no further. Throws `unknown_thread`. */
+export async function* history<Types extends GraphTypes>(
+  _graph: Graph<Types>,
+  options: HistoryOptions,
+): AsyncGenerator<HistoryEntry<Types>, undefined, undefined> {
+  const { store, branch, pageSize = 50, codec = plainCodec } = options;
+  const thread = checkId("thread", options.thread);
+  await mustExist(store, thread);
+  let { before } = options;
+  for (;;) {
+    const page = await store.history(thread, { branch, before, limit: pageSize });
+    for (const row of page) yield entryOf<Types>(codec, row);
+    const last = page[page.length - 1];
+    if (last === undefined || page.length < pageSize) return undefined;
+    before = last.id;
+  }
+}
+
+/** Throw `unknown_thread` for a thread that the store does not have. */
+export async function mustExist(store: Store, thread: string): Promise<void> {
+  if ((await store.thread(thread)) !== undefined) return;
+  throw new StatewrightError("unknown_thread", {
+    what: `the store "${store.name}" has no thread "${thread}"`,
+    next: "Check the id, or list the threads with listThreads",
+    place: { thread },
+  });
+}
+
+function entryOf<Types extends GraphTypes>(codec: Codec, row: CheckpointWithDeltas): HistoryEntry<Types> {
+  const control = codec.decode(row.control) as Control;
+  const next = [...new Set(control.tasks.map((task) => task.node))];
+  return {
+    checkpointId: row.id,
+    parent: row.parent,
+    branch: row.branch,
+    step: row.step,
+    source: row.source,
+    node: row.nodes[0],
+    nodes: row.nodes,
+    next: next.length === 0 ? [END] : next,
+    changes: Object.fromEntries(
+      row.deltas.map((delta) => [delta.channel, deltaOf(codec, delta)]),
+    ) as HistoryEntry<Types>["changes"],
+    run: row.run,
+    at: row.at,
+    durationMs: row.durationMs,
+    bytes: row.bytes,
+  };
+}

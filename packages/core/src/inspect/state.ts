@@ -1,0 +1,94 @@
+/** Looking at a thread: its state at a checkpoint, what it waits for, and the lists of threads and runs. */
+import { StatewrightError } from "../base/errors.ts";
+import { checkId } from "../base/ids.ts";
+import type { CheckpointRow, Control, RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
+import { restoreState } from "../checkpoint/saved-state.ts";
+import type { Store, ThreadRow } from "../checkpoint/store.ts";
+import type { Graph } from "../compile/define-graph.ts";
+import { END } from "../define/edge.ts";
+import type { GraphTypes } from "../define/graph.ts";
+import { openInterrupt } from "../run/drive.ts";
+import type { OpenInterrupt } from "../run/events.ts";
+import { type Codec, plainCodec } from "../state/codec.ts";
+import { mustExist } from "./history.ts";
+
+/** A thread at one checkpoint. */
+export interface ThreadState<Types extends GraphTypes = GraphTypes> {
+  readonly state: Types["state"];
+  readonly checkpointId: number;
+  readonly branch: string;
+  readonly step: number;
+  /** The nodes that run next; `END` when the graph has finished there. */
+  readonly next: readonly (Types["nodes"] | typeof END)[];
+  /** Questions that are open at this checkpoint, when it is the newest of its branch. */
+  readonly interrupts: readonly OpenInterrupt[];
+  /** The status of the branch's newest run. */
+  readonly status: RunStatus | undefined;
+}
+
+/** What `getState` takes. */
+export interface StateOptions {
+  readonly store: Store;
+  readonly thread: string;
+  readonly branch?: string;
+  /** A checkpoint's id; the newest of the branch by default. */
+  readonly at?: number;
+  readonly codec?: Codec;
+}
+
+/** The state of a thread at a checkpoint. Throws `unknown_thread` or `unknown_checkpoint`. */
+export async function getState<Types extends GraphTypes>(
+  graph: Graph<Types>,
+  options: StateOptions,
+): Promise<ThreadState<Types>> {
+  const { store, codec = plainCodec } = options;
+  const thread = checkId("thread", options.thread);
+  const row = await findCheckpoint(store, thread, options);
+  const rows = await store.state(thread, row.id);
+  const { tasks } = codec.decode(row.control) as Control;
+  const isHead = (await store.head(thread, row.branch))?.id === row.id;
+  const open = isHead ? (await store.interrupts(thread, row.branch)).filter((asked) => asked.step === row.step && asked.answer === undefined) : [];
+  const runs = await store.runs({ thread });
+  return {
+    state: Object.freeze(restoreState(graph.state.channels, codec, rows)) as Types["state"],
+    checkpointId: row.id,
+    branch: row.branch,
+    step: row.step,
+    next: tasks.length === 0 ? [END] : [...new Set(tasks.map((task) => task.node))],
+    interrupts: open.map((asked) => openInterrupt({ codec }, asked)),
+    status: runs.find((run) => run.branch === row.branch)?.status,
+  };
+}
+
+/** A checkpoint by id, or the newest of a branch. Throws `unknown_thread` or `unknown_checkpoint`. */
+export async function findCheckpoint(
+  store: Store,
+  thread: string,
+  where: { readonly branch?: string | undefined; readonly at?: number | undefined },
+): Promise<CheckpointRow> {
+  await mustExist(store, thread);
+  const { at, branch } = where;
+  const row = at === undefined ? await store.head(thread, branch) : await store.checkpoint(thread, at);
+  if (row !== undefined) return row;
+  throw new StatewrightError("unknown_checkpoint", {
+    what: `the thread "${thread}" has no checkpoint ${at ?? `on the branch "${branch ?? "main"}"`}`,
+    next: "Take a checkpointId from history",
+    place: { thread },
+  });
+}
+
+/** Threads of a store, most recently changed first. */
+export function listThreads(
+  store: Store,
+  filter: { readonly graph?: string; readonly status?: RunStatus; readonly limit?: number } = {},
+): Promise<readonly ThreadRow[]> {
+  return store.threads(filter);
+}
+
+/** Runs of a store, newest first. */
+export function listRuns(
+  store: Store,
+  filter: { readonly thread?: string; readonly status?: RunStatus; readonly limit?: number } = {},
+): Promise<readonly RunRow[]> {
+  return store.runs(filter);
+}
