@@ -141,3 +141,4 @@ export { getState, listRuns, listThreads, type StateOptions, type ThreadState } 
 export type { RetryPolicy } from "./base/retry.ts";
 export { approval, type ApprovalAnswer } from "./tool/approval.ts";
 export type { Injection, InjectionKind, RunIdentity, SecretSource } from "./base/injection.ts";
+export { toMermaid } from "./compile/mermaid.ts";

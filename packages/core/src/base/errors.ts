@@ -26,14 +26,12 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   unknown_branch: "input",
   thread_busy: "input",
   thread_exists: "input",
-  not_resumable: "input",
   missing_secret: "input",
   missing_store: "definition",
   graph_changed: "run",
   invalid_update: "run",
   unknown_channel: "run",
   channel_conflict: "run",
-  state_frozen: "run",
   dead_route: "run",
   empty_sends: "run",
   repeated_step: "run",
@@ -74,14 +72,12 @@ export type ErrorCode =
   | "unknown_branch"
   | "thread_busy"
   | "thread_exists"
-  | "not_resumable"
   | "missing_secret"
   | "missing_store"
   | "graph_changed"
   | "invalid_update"
   | "unknown_channel"
   | "channel_conflict"
-  | "state_frozen"
   | "dead_route"
   | "empty_sends"
   | "repeated_step"

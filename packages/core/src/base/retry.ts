@@ -13,9 +13,12 @@ export interface RetryPolicy<On = (error: unknown, attempt: number) => boolean> 
   readonly on?: On;
 }
 
+/** The longest wait of a policy that says nothing else, in milliseconds. */
+export const longestRetryMs = 30_000;
+
 /** Delay before attempt `attempt + 1`: `initialMs * factor^(attempt - 1)`, at most `maxMs`, spread by `jitter` with `chance` in [0, 1). */
 export function retryDelayMs(policy: Omit<RetryPolicy, "on">, attempt: number, chance: number): number {
-  const { initialMs = 200, factor = 2, maxMs = 30_000, jitter = 0.2 } = policy;
+  const { initialMs = 200, factor = 2, maxMs = longestRetryMs, jitter = 0.2 } = policy;
   const delay = Math.min(initialMs * factor ** (attempt - 1), maxMs);
   return Math.max(0, Math.round(delay * (1 + jitter * (2 * chance - 1))));
 }

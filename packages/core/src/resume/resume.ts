@@ -1,7 +1,7 @@
 /** `resume`: go on with a thread after a crash, a failure, or with the answers of people. */
 import { StatewrightError } from "../base/errors.ts";
 import { checkId, freshId } from "../base/ids.ts";
-import { issuesText, parseWith } from "../base/schema.ts";
+import { issuesText, parseWith, type Schema } from "../base/schema.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
@@ -11,9 +11,11 @@ import { openSession, release, worldOf } from "../run/open.ts";
 import type { ResumeOptions, RunHandle } from "../run/options.ts";
 import { launch } from "../run/run.ts";
 import { emit, placeOf, type Saved, type Session } from "../run/session.ts";
+import { approval } from "../tool/approval.ts";
 
 /**
- * Resume a thread: only what has no recorded result is executed. Answers are matched by interrupt id or key.
+ * Resume a thread: only what has no recorded result is executed. Answers are matched by interrupt id or key. A thread
+ * that has finished is left as it is.
  * `result` rejects with `unknown_thread`, `thread_busy`, `unknown_interrupt`, `ambiguous_answer`, `already_answered`,
  * `invalid_answer`, or the error that fails the run.
  */
@@ -35,8 +37,12 @@ export function resume<Types extends GraphTypes>(
       mustExist: true,
     });
     const answered = await answer(session, options.answers ?? {});
-    emit(session, { type: "run.started", ...startOf(session) });
-    await beginAgain(session, answered);
+    if (session.control.tasks.length === 0 && session.saved !== undefined)
+      await release(options.store, thread, session.saved.claim);
+    else {
+      emit(session, { type: "run.started", ...startOf(session) });
+      await beginAgain(session, answered);
+    }
     return drive(session);
   });
 }
@@ -57,10 +63,8 @@ async function answer(session: Session, answers: Readonly<Record<string, unknown
 
 function answeredRow(session: Session, saved: Saved, name: string, value: unknown): InterruptRow {
   const row = findQuestion(session, saved, name);
-  const declared = Object.hasOwn(session.plan.graph.interrupts, row.key)
-    ? session.plan.graph.interrupts[row.key]
-    : undefined;
-  const parsed = declared === undefined ? { ok: true as const, value } : parseWith(answerSchema(declared), value);
+  const schema = schemaOfAnswer(session, row);
+  const parsed = schema === undefined ? { ok: true as const, value } : parseWith(schema, value);
   if (!parsed.ok) {
     throw new StatewrightError("invalid_answer", {
       what: `the answer to "${name}" does not fit: ${issuesText(parsed.issues)}`,
@@ -74,6 +78,13 @@ function answeredRow(session: Session, saved: Saved, name: string, value: unknow
     answer: saved.codec.encode(parsed.value, `the answer to "${name}"`),
     answeredAt: session.world.clock.now(),
   };
+}
+
+/** A question about a tool call is answered by an approval, whatever the graph declares under the same key. */
+function schemaOfAnswer({ plan }: Session, { node, key }: InterruptRow): Schema | undefined {
+  if (plan.nodes.get(node)?.tools !== undefined) return approval;
+  const declared = Object.hasOwn(plan.graph.interrupts, key) ? plan.graph.interrupts[key] : undefined;
+  return declared === undefined ? undefined : answerSchema(declared);
 }
 
 function findQuestion(session: Session, saved: Saved, name: string): InterruptRow {

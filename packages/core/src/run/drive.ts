@@ -27,7 +27,6 @@ export async function drive(session: Session): Promise<RunResult<State>> {
       const finished = results.flatMap((result) => (result.kind === "done" ? [result] : []));
       await commitStep(session, finished, began);
     }
-    if (session.stepsOfRun === 0) await endRun(session, "done");
     emit(session, { type: "run.completed", steps: session.stepsOfRun });
     return { status: "done", ...endOf(session) };
   } catch (error) {

@@ -1,7 +1,7 @@
 /** One tool call: its machine, driven from received to answered. Its result is a recorded effect; a replay runs no hook. */
-import { isStatewrightError, StatewrightError } from "../base/errors.ts";
-import { deepFreeze, isPlainObject, type Json } from "../base/json.ts";
-import { retryDelayMs } from "../base/retry.ts";
+import { describeThrown, isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { deepFreeze, isPlainObject } from "../base/json.ts";
+import { longestRetryMs, type RetryPolicy, retryDelayMs } from "../base/retry.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { type ToolCallEvent, type ToolCallState, toolCallMachine } from "../compile/tool-call-machine.ts";
@@ -9,10 +9,10 @@ import type { ToolNode } from "../define/tool-node.ts";
 import type { ToolCallBlock } from "../model/message.ts";
 import { type ApprovalAnswer, approval } from "../tool/approval.ts";
 import type { BeforeToolDecision, Middleware } from "../tool/middleware.ts";
-import { jsonSchemaOf, parseArgs } from "../tool/model-tool.ts";
-import { resultOf, resultOfError, type ToolOutput, type ToolResult, toOutput } from "../tool/result.ts";
-import type { Tool, ToolCall, ToolRuntime, ToolSpec } from "../tool/tool.ts";
-import { ToolError, toToolError } from "../tool/tool-error.ts";
+import { jsonSchemaOf, parseArgs, takesNothing } from "../tool/model-tool.ts";
+import { isResult, resultOf, resultOfError, type ToolOutput, type ToolResult } from "../tool/result.ts";
+import type { Tool, ToolCall, ToolRetryOn, ToolRuntime, ToolSpec } from "../tool/tool.ts";
+import { isToolError, ToolError, toToolError } from "../tool/tool-error.ts";
 import { idempotencyKeyOf, perform } from "./journal.ts";
 import { createTableKernel, type Kernel } from "./kernel.ts";
 import { hookRuntime, identityOf, pause, type TaskScope } from "./scope.ts";
@@ -23,17 +23,26 @@ export type CallEnd =
   | { readonly kind: "answered"; readonly result: ToolResult }
   | { readonly kind: "waiting"; readonly open: InterruptRow };
 
-/** A call on its way. `key` tells it from its siblings, also when a model gave two of them one id. */
-export interface CallAtWork {
+/** A call that waits for its answer; its id is unique among its siblings. */
+export interface OpenCall {
+  readonly block: ToolCallBlock;
+  /** The message that holds it was cut off at the length limit: its arguments may be a part of what was meant. */
+  readonly cut: boolean;
+}
+
+/** A call on its way. */
+interface CallAtWork extends OpenCall {
   readonly session: Session;
   readonly scope: TaskScope;
   readonly node: ToolNode<never, never>;
-  readonly block: ToolCallBlock;
-  readonly key: string;
   /** The state of the call's machine. */
   readonly state: () => ToolCallState;
   readonly move: (event: ToolCallEvent) => void;
   readonly startedAt: number;
+  /** As it stands now: as the model made it, then parsed, then as hooks and people changed it. */
+  toolCall: ToolCall;
+  /** How often a person was asked about it. */
+  questions: number;
 }
 
 let kernel: Kernel | undefined;
@@ -43,39 +52,44 @@ export async function runToolCall(
   session: Session,
   scope: TaskScope,
   node: ToolNode<never, never>,
-  block: ToolCallBlock,
-  key: string,
+  open: OpenCall,
 ): Promise<CallEnd> {
   kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
   const machine = kernel;
   let [at] = machine.initial();
+  const { block } = open;
   const call: CallAtWork = {
+    ...open,
     session,
     scope,
     node,
-    block,
-    key,
     state: () => at.value as ToolCallState,
     move: (event) => {
       [at] = machine.step(at, { type: event });
     },
     startedAt: session.world.clock.monotonic(),
+    toolCall: { id: block.id, name: block.name, args: block.args },
+    questions: 0,
   };
-  const known = session.saved?.journal.get(journalKey(session.step, scope.task.id, key));
+  const known = session.saved?.journal.get(journalKey(session.step, scope.task.id, block.id));
   if (known?.state === "ok")
     return { kind: "answered", result: await recorded(call, "pure", async () => unreachable(call)) };
   const prepared = await prepare(call);
   if (prepared.kind === "waiting") return prepared;
   if (prepared.kind === "answer") {
     call.move("call.settled");
-    return { kind: "answered", result: await recorded(call, "pure", () => conclude(call, prepared.result)) };
+    // A `once` call that had started before a crash stays in doubt, whatever the hooks decide about it today.
+    const effect = known?.effect === "once" ? "once" : "pure";
+    return { kind: "answered", result: await recorded(call, effect, () => conclude(call, prepared.result)) };
   }
-  const { tool, toolCall } = prepared;
+  const { tool } = prepared;
+  const { context, state, secrets } = session;
+  const injected = await tool.resolve?.({ context, state, secrets, run: identityOf(session, scope.task) });
   const result = await recorded(
     call,
     tool.spec.effect,
-    (idempotencyKey) => execute(call, tool, toolCall, idempotencyKey).then((executed) => conclude(call, executed)),
-    tool.reconcile === undefined ? undefined : (idempotencyKey) => reconcile(call, tool, toolCall, idempotencyKey),
+    (idempotencyKey) => execute(call, tool, { idempotencyKey, injected }).then((executed) => conclude(call, executed)),
+    tool.reconcile === undefined ? undefined : (idempotencyKey) => reconcile(call, tool, { idempotencyKey, injected }),
   );
   return { kind: "answered", result };
 }
@@ -83,11 +97,25 @@ export async function runToolCall(
 type Prepared =
   | { readonly kind: "answer"; readonly result: ToolResult }
   | { readonly kind: "waiting"; readonly open: InterruptRow }
-  | { readonly kind: "run"; readonly tool: Tool<never, never>; readonly toolCall: ToolCall };
+  | { readonly kind: "run"; readonly tool: Tool<never, never> };
+
+/** What an execution has beside its call: the same in every attempt. */
+interface Execution {
+  readonly idempotencyKey: string;
+  readonly injected: unknown;
+}
 
 /** From received to the decision of the before hooks. */
 async function prepare(call: CallAtWork): Promise<Prepared> {
   const { block, node } = call;
+  if (call.cut)
+    return reject(
+      call,
+      "cut_off",
+      ToolError.invalidArgs(
+        "The message was cut off at the length limit, so this call was not run. Send it again, in a shorter message.",
+      ),
+    );
   const tool = node.registry.get(block.name);
   if (tool === undefined) {
     const names = node.registry.names().map((name) => `"${name}"`);
@@ -102,11 +130,11 @@ async function prepare(call: CallAtWork): Promise<Prepared> {
   if (args instanceof ToolError) return reject(call, "invalid_args", args);
   call.move("call.validated");
   call.move("call.admitted");
-  const toolCall: ToolCall = deepFreeze({ id: block.id, name: tool.spec.name, args: args.value });
+  call.toolCall = deepFreeze({ id: block.id, name: tool.spec.name, args: args.value });
   call.move("call.started");
-  event(call, { type: "tool.started", args: toolCall.args });
+  event(call, { type: "tool.started", args: call.toolCall.args });
   call.move("call.checking");
-  return decide(call, tool, toolCall);
+  return decide(call, tool);
 }
 
 function reject(call: CallAtWork, reason: string, error: ToolError): Prepared {
@@ -123,57 +151,87 @@ function reject(call: CallAtWork, reason: string, error: ToolError): Prepared {
 }
 
 function readArgs(call: CallAtWork, spec: ToolSpec, block: ToolCallBlock): { readonly value: unknown } | ToolError {
-  if (block.raw !== undefined)
+  const nothingSent = block.raw?.trim() === "" && takesNothing(spec);
+  if (block.raw !== undefined && !nothingSent)
     return ToolError.invalidArgs(`The arguments of "${spec.name}" are not valid JSON. Send one JSON object.`);
-  const parsed = parseArgs(spec, withoutHidden(call, spec, block.args));
+  const parsed = parseArgs(spec, nothingSent ? {} : withoutHidden(call, spec, block.args));
   if (parsed.ok) return { value: parsed.value };
   return ToolError.invalidArgs(`The arguments of "${spec.name}" do not fit: ${issuesText(parsed.issues)}.`, {
     details: parsed.issues,
   });
 }
 
-/** A hidden name that the model forged is dropped before parsing; the real value wins. */
-function withoutHidden(call: CallAtWork, spec: ToolSpec, args: Json): Json {
+/** A hidden name that was forged, by the model or in changed arguments, is dropped before parsing; the real value wins. */
+function withoutHidden(call: CallAtWork, spec: ToolSpec, args: unknown): unknown {
   if (!isPlainObject(args)) return args;
   const forged = Object.keys(args).filter((name) => Object.hasOwn(spec.inject, name));
   if (forged.length === 0) return args;
   event(call, { type: "tool.forged_arg_stripped", keys: forged });
-  return Object.fromEntries(Object.entries(args).filter(([name]) => !forged.includes(name))) as Json;
+  return Object.fromEntries(Object.entries(args).filter(([name]) => !forged.includes(name)));
 }
 
-async function decide(call: CallAtWork, tool: Tool<never, never>, toolCall: ToolCall): Promise<Prepared> {
-  let current = toolCall;
+async function decide(call: CallAtWork, tool: Tool<never, never>): Promise<Prepared> {
   for (const middleware of hooks(call)) {
-    const decision = await middleware.beforeTool?.({ call: current, tool: tool.spec }, hookRuntime(call.session, call.scope));
+    let decision: BeforeToolDecision | undefined;
+    try {
+      decision = await middleware.beforeTool?.(
+        { call: call.toolCall, tool: tool.spec },
+        hookRuntime(call.session, call.scope),
+      );
+    } catch (thrown) {
+      const result = hookFailed(call, middleware, "beforeTool", thrown);
+      if (result !== undefined) return { kind: "answer", result };
+    }
     if (decision === undefined || decision.action === "allow") continue;
     if (decision.action === "modify") {
-      const rewritten = rewrite(call, tool.spec, current, decision.args, middleware.name);
-      if (rewritten instanceof ToolError) return { kind: "answer", result: resultOfError(rewritten, facts(call, 0)) };
-      current = rewritten;
+      const refused = rewrite(call, tool.spec, decision.args, middleware.name);
+      if (refused !== undefined) return { kind: "answer", result: refused };
       continue;
     }
-    const ended = await act(call, tool, current, decision);
+    const ended = act(call, tool, decision);
     if (ended.kind !== "run") return ended;
-    current = ended.toolCall;
   }
   if (call.state() === "before") call.move("call.allowed");
-  return { kind: "run", tool, toolCall: current };
+  return { kind: "run", tool };
 }
 
-async function act(
+/**
+ * What a hook that threw means: a tool error is the call's answer, the failure of a required middleware fails the run,
+ * any other is logged and the call goes on without the hook.
+ */
+function hookFailed(call: CallAtWork, middleware: Middleware, hook: string, thrown: unknown): ToolResult | undefined {
+  if (isToolError(thrown)) return resultOfError(thrown, facts(call, 0));
+  const { session, scope, block } = call;
+  if (middleware.required === true) {
+    throw new StatewrightError("node_failed", {
+      what: `the hook ${hook} of the required middleware "${middleware.name}" failed: ${describeThrown(thrown)}`,
+      next: "Mend the middleware, then resume the thread: finished work is kept",
+      place: placeOf(session, { node: scope.task.node, tool: block.name, callId: block.id }),
+      cause: thrown,
+    });
+  }
+  session.world.log("warn", `the hook ${hook} of the middleware "${middleware.name}" failed`, {
+    callId: block.id,
+    error: toErrorRecord(thrown),
+  });
+  return undefined;
+}
+
+function act(
   call: CallAtWork,
   tool: Tool<never, never>,
-  toolCall: ToolCall,
   decision: Exclude<BeforeToolDecision, { action: "allow" | "modify" }>,
-): Promise<Prepared> {
-  if (decision.action === "respond") {
-    const output = toOutput(decision.output);
-    return { kind: "answer", result: resultOf(output, facts(call, 0)) };
+): Prepared {
+  if (decision.action === "respond") return { kind: "answer", result: resultOf(decision.output, facts(call, 0)) };
+  if (decision.action === "deny") {
+    const result = resultOfError(new ToolError("denied", decision.reason), facts(call, 0));
+    return { kind: "answer", result: decision.terminate === true ? { ...result, terminate: true } : result };
   }
-  if (decision.action === "deny")
-    return { kind: "answer", result: resultOfError(new ToolError("denied", decision.reason), facts(call, 0)) };
+  call.questions += 1;
+  const { id: task } = call.scope.task;
   const asked = call.scope.consult({
-    id: `${call.scope.task.id}:${call.key}`,
+    // Each question about a call has an answer of its own: a yes to the first hook is no yes to the second.
+    id: call.questions === 1 ? `${task}:${call.block.id}` : `${task}/${call.questions}:${call.block.id}`,
     key: decision.key,
     payload: decision.payload,
     schema: jsonSchemaOf(approval),
@@ -186,11 +244,12 @@ async function act(
       verdict.reason === undefined ? "A person refused this call." : `A person refused this call: ${verdict.reason}`;
     return { kind: "answer", result: resultOfError(new ToolError("denied", reason), facts(call, 0)) };
   }
-  call.move("call.decided");
-  if (verdict.args === undefined) return { kind: "run", tool, toolCall };
-  const rewritten = rewrite(call, tool.spec, toolCall, verdict.args, "approval");
-  if (rewritten instanceof ToolError) return { kind: "answer", result: resultOfError(rewritten, facts(call, 0)) };
-  return { kind: "run", tool, toolCall: rewritten };
+  if (verdict.args !== undefined) {
+    const refused = rewrite(call, tool.spec, verdict.args, "approval");
+    if (refused !== undefined) return { kind: "answer", result: refused };
+  }
+  if (call.state() === "waitingHuman") call.move("call.decided");
+  return { kind: "run", tool };
 }
 
 /** Anything but a clear yes is a no. */
@@ -200,56 +259,71 @@ function readApproval(answer: unknown): Exclude<ApprovalAnswer, boolean> {
   return typeof parsed.value === "boolean" ? { approved: parsed.value } : parsed.value;
 }
 
-function rewrite(
-  call: CallAtWork,
-  spec: ToolSpec,
-  toolCall: ToolCall,
-  args: unknown,
-  by: string,
-): ToolCall | ToolError {
-  const parsed = parseArgs(spec, args);
-  if (!parsed.ok)
-    return ToolError.invalidArgs(`The arguments that "${by}" put in place do not fit: ${issuesText(parsed.issues)}.`);
-  const rewritten: ToolCall = deepFreeze({ ...toolCall, args: parsed.value });
-  event(call, { type: "tool.args_rewritten", by, args: rewritten.args });
-  return rewritten;
+/** Put other arguments in place, parsed like the first ones; gives the call's answer when they do not fit. */
+function rewrite(call: CallAtWork, spec: ToolSpec, args: unknown, by: string): ToolResult | undefined {
+  const parsed = parseArgs(spec, withoutHidden(call, spec, args));
+  if (!parsed.ok) {
+    const text = `The arguments that "${by}" put in place do not fit: ${issuesText(parsed.issues)}.`;
+    return resultOfError(ToolError.invalidArgs(text), facts(call, 0));
+  }
+  call.toolCall = deepFreeze({ ...call.toolCall, args: parsed.value });
+  event(call, { type: "tool.args_rewritten", by, args: call.toolCall.args });
+  return undefined;
 }
 
 /** From executing to a result; retries and around hooks stand inside. */
-function execute(
-  call: CallAtWork,
-  tool: Tool<never, never>,
-  toolCall: ToolCall,
-  idempotencyKey: string,
-): Promise<ToolResult> {
+async function execute(call: CallAtWork, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
   if (call.state() === "before") call.move("call.allowed");
-  let next = (current: ToolCall): Promise<ToolResult> => attempts(call, tool, current, idempotencyKey);
-  for (const middleware of hooks(call).toReversed()) {
-    const around = middleware.aroundTool;
-    if (around === undefined) continue;
-    const inner = next;
-    next = (current) => around({ call: current, tool: tool.spec }, inner, hookRuntime(call.session, call.scope));
-  }
-  return next(toolCall).then((result) => {
-    call.move("call.settled");
-    return result;
-  });
+  let next = (): Promise<ToolResult> => attempts(call, tool, execution);
+  for (const middleware of hooks(call).toReversed()) next = around(call, tool, middleware, next);
+  const result = await next();
+  call.move("call.settled");
+  return result;
 }
 
-async function attempts(
+/** A hook around the rest. One that fails before or after it has let the call through does not take its result away. */
+function around(
   call: CallAtWork,
   tool: Tool<never, never>,
-  toolCall: ToolCall,
-  idempotencyKey: string,
-): Promise<ToolResult> {
+  middleware: Middleware,
+  inner: () => Promise<ToolResult>,
+): () => Promise<ToolResult> {
+  const hook = middleware.aroundTool;
+  if (hook === undefined) return inner;
+  return async () => {
+    let made: Promise<ToolResult> | undefined;
+    const next = (current: ToolCall): Promise<ToolResult> => {
+      const refused =
+        current.args === call.toolCall.args ? undefined : rewrite(call, tool.spec, current.args, middleware.name);
+      made = refused === undefined ? inner() : Promise.resolve(refused);
+      made.catch(toldByNext);
+      return made;
+    };
+    try {
+      const result = await hook({ call: call.toolCall, tool: tool.spec }, next, hookRuntime(call.session, call.scope));
+      if (isResult(result)) return result;
+      throw new TypeError("it returned no result; it must return what next gives, or a result of its own");
+    } catch (thrown) {
+      const [inside] = await Promise.allSettled(made === undefined ? [] : [made]);
+      if (inside?.status === "rejected") throw inside.reason;
+      return hookFailed(call, middleware, "aroundTool", thrown) ?? inside?.value ?? inner();
+    }
+  };
+}
+
+function toldByNext(): void {
+  // The hook that called next has the rejection; one that does not look at it answers for itself.
+}
+
+async function attempts(call: CallAtWork, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
   const { session } = call;
   const { retry } = tool.spec;
   for (let attempt = 1; ; attempt++) {
     try {
-      const returned = await attemptOnce(call, tool, toolCall, idempotencyKey, attempt);
+      const returned = await attemptOnce(call, tool, execution, attempt);
       return checkedResult(call, tool.spec, returned, attempt);
     } catch (thrown) {
-      if (isStatewrightError(thrown)) throw thrown;
+      if (isStatewrightError(thrown, "missing_secret")) throw thrown;
       const error = toToolError(thrown);
       const again =
         retry !== undefined &&
@@ -258,13 +332,19 @@ async function attempts(
         !session.abort.signal.aborted &&
         wanted(tool.spec, error, attempt);
       if (!again) return resultOfError(error, facts(call, attempt));
-      const delayMs = error.retryAfterMs ?? retryDelayMs(retry, attempt, session.world.random.next());
-      call.move("call.failed_attempt");
+      const delayMs = retryAfterMs(retry, error) ?? retryDelayMs(retry, attempt, session.world.random.next());
+      if (call.state() === "executing") call.move("call.failed_attempt");
       event(call, { type: "tool.retried", attempt, delayMs, error: error.userMessage });
       await pause(session, delayMs);
-      call.move("call.retried");
+      if (call.state() === "retryWait") call.move("call.retried");
     }
   }
+}
+
+/** The wait that the other side asked for, at most as long as the policy ever waits. */
+function retryAfterMs(retry: RetryPolicy<ToolRetryOn>, { retryAfterMs: asked }: ToolError): number | undefined {
+  const { maxMs = longestRetryMs } = retry;
+  return asked === undefined || !(asked >= 0) ? undefined : Math.min(asked, maxMs);
 }
 
 function wanted(spec: ToolSpec, error: ToolError, attempt: number): boolean {
@@ -277,11 +357,10 @@ function wanted(spec: ToolSpec, error: ToolError, attempt: number): boolean {
 function attemptOnce(
   call: CallAtWork,
   tool: Tool<never, never>,
-  toolCall: ToolCall,
-  idempotencyKey: string,
+  execution: Execution,
   attempt: number,
 ): Promise<unknown> {
-  const { session, scope } = call;
+  const { session, scope, toolCall } = call;
   return new Promise((resolve, reject) => {
     const controller = new AbortController();
     const outer = scope.signal();
@@ -313,7 +392,7 @@ function attemptOnce(
       onAbort();
       return;
     }
-    const runtime = toolRuntime(call, tool.spec, idempotencyKey, attempt, controller.signal, () => !settled);
+    const runtime = toolRuntime(call, tool.spec, execution, attempt, controller.signal, () => !settled);
     Promise.resolve()
       .then(() => tool.call(session.state as never, runtime as never, toolCall))
       .then(
@@ -326,7 +405,7 @@ function attemptOnce(
 function toolRuntime(
   call: CallAtWork,
   spec: ToolSpec,
-  idempotencyKey: string,
+  { idempotencyKey, injected }: Execution,
   attempt: number,
   signal: AbortSignal,
   open: () => boolean,
@@ -338,7 +417,7 @@ function toolRuntime(
     attempt,
     run: identityOf(session, scope.task),
     context: session.context,
-    injected: undefined,
+    injected,
     signal,
     steered: neverSteered,
     idempotencyKey,
@@ -356,12 +435,21 @@ function toolRuntime(
 
 const neverSteered: AbortSignal = new AbortController().signal;
 
+/** A partial result on its way to the readers. One that cannot be copied, or whose filter fails, is withheld. */
 function sendUpdate(call: CallAtWork, partial: ToolOutput, open: () => boolean): void {
   if (!open()) return;
-  let shown: ToolOutput | null = structuredClone(partial);
-  const toolCall: ToolCall = { id: call.block.id, name: call.block.name, args: call.block.args };
-  for (const middleware of hooks(call))
-    shown = shown === null ? null : (middleware.onToolUpdate?.({ call: toolCall, partial: shown }) ?? shown);
+  let shown: ToolOutput | null;
+  try {
+    shown = structuredClone(partial);
+    for (const { onToolUpdate } of hooks(call))
+      if (shown !== null && onToolUpdate !== undefined) shown = onToolUpdate({ call: call.toolCall, partial: shown });
+  } catch (thrown) {
+    call.session.world.log("warn", `an update of the tool "${call.toolCall.name}" was withheld`, {
+      callId: call.block.id,
+      error: toErrorRecord(thrown),
+    });
+    return;
+  }
   if (shown !== null) event(call, { type: "tool.update", partial: shown });
 }
 
@@ -382,28 +470,50 @@ function checkedResult(call: CallAtWork, spec: ToolSpec, returned: unknown, atte
 async function reconcile(
   call: CallAtWork,
   tool: Tool<never, never>,
-  toolCall: ToolCall,
-  idempotencyKey: string,
+  execution: Execution,
 ): Promise<ToolResult | undefined> {
-  const runtime = toolRuntime(call, tool.spec, idempotencyKey, 1, call.scope.signal(), () => true);
-  const happened = await tool.reconcile?.(call.session.state as never, runtime as never, toolCall);
+  const runtime = toolRuntime(call, tool.spec, execution, 1, call.scope.signal(), () => true);
+  const happened = await tool.reconcile?.(call.session.state as never, runtime as never, call.toolCall);
   if (happened === undefined) return undefined;
   if (call.state() === "before") call.move("call.allowed");
   call.move("call.settled");
-  return conclude(call, resultOf(happened, facts(call, 1)));
+  return conclude(call, checkedResult(call, tool.spec, happened, 1));
 }
 
 /** After hooks, in reverse order: from the state after to persisted. */
 async function conclude(call: CallAtWork, result: ToolResult): Promise<ToolResult> {
   let reviewed = result;
-  const toolCall: ToolCall = { id: call.block.id, name: call.block.name, args: call.block.args };
   for (const middleware of hooks(call).toReversed()) {
-    reviewed =
-      (await middleware.afterTool?.({ call: toolCall, result: reviewed }, hookRuntime(call.session, call.scope))) ?? reviewed;
+    try {
+      const replaced = await middleware.afterTool?.(
+        { call: call.toolCall, result: reviewed },
+        hookRuntime(call.session, call.scope),
+      );
+      if (replaced !== undefined && !isResult(replaced))
+        throw new TypeError("it returned something else than a result");
+      reviewed = replaced ?? reviewed;
+    } catch (thrown) {
+      reviewed = hookFailed(call, middleware, "afterTool", thrown) ?? reviewed;
+    }
   }
   call.move("call.reviewed");
   call.move("call.persisted");
-  return deepFreeze({ ...reviewed, callId: call.block.id });
+  return savable(call, deepFreeze({ ...reviewed, callId: call.block.id, name: call.toolCall.name }));
+}
+
+/** A result that cannot be saved is an answer that says so: the tool did run, and the run goes on. */
+function savable(call: CallAtWork, result: ToolResult): ToolResult {
+  const { saved } = call.session;
+  if (saved === undefined) return result;
+  const what = `the result of the tool "${result.name}"`;
+  try {
+    saved.codec.encode(result, what);
+    return result;
+  } catch (cause) {
+    const where = isStatewrightError(cause) && cause.place.path !== undefined ? ` (at "${cause.place.path}")` : "";
+    const text = `The tool "${result.name}" ran, but its result is not data that can be kept${where}.`;
+    return resultOfError(new ToolError("invalid_output", text, { cause }), facts(call, result.attempts));
+  }
 }
 
 /** Record the call's result; the terminal event comes after it is durable. */
@@ -416,7 +526,7 @@ function recorded(
   let attemptsMade = 1;
   return perform<ToolResult>(call.session, {
     task: call.scope.task,
-    key: call.key,
+    key: call.block.id,
     kind: "tool",
     name: call.block.name,
     effect,
@@ -468,7 +578,7 @@ function event(call: CallAtWork, body: CallEventBody): void {
 
 function unreachable(call: CallAtWork): never {
   throw new StatewrightError("machine_failed", {
-    what: `the recorded call ${idempotencyKeyOf(call.session, call.scope.task, call.key)} was about to run again`,
+    what: `the recorded call ${idempotencyKeyOf(call.session, call.scope.task, call.block.id)} was about to run again`,
     next: "Report this with the thread's rows",
   });
 }

@@ -1,48 +1,72 @@
 /** The tool node at work: every call of the last assistant message gets exactly one answer, in call order. */
+import { goto } from "../define/command.ts";
 import type { ToolNode } from "../define/tool-node.ts";
-import { callsOf, type Message, type ToolCallBlock, type ToolMessage } from "../model/message.ts";
+import type { AssistantMessage, Message, ToolMessage } from "../model/message.ts";
 import type { ToolResult } from "../tool/result.ts";
 import { mapBounded } from "./concurrency.ts";
 import type { TaskScope } from "./scope.ts";
 import type { Session } from "./session.ts";
-import { runToolCall } from "./tool-call.ts";
+import { type OpenCall, runToolCall } from "./tool-call.ts";
 
-/** Answer the calls that are open. Calls that wait for a person suspend the task when all others have finished. */
+/**
+ * Answer the calls that are open. Calls that wait for a person suspend the task when all others have finished, and a call
+ * that fails the run does so only then: what its siblings did is kept.
+ */
 export async function runToolNode(
   session: Session,
   scope: TaskScope,
   node: ToolNode<never, never>,
 ): Promise<readonly unknown[]> {
-  const calls = openCalls(session.state["messages"] as readonly Message[]);
-  const ends = await mapInUnits(calls, node, ({ block, key }) => runToolCall(session, scope, node, block, key));
+  const { renamed, calls } = openCalls(session.state["messages"] as readonly Message[]);
+  const ends = await mapInUnits(calls, node, (call) => runToolCall(session, scope, node, call).catch(asFailure));
+  for (const end of ends) if (end.kind === "failed") throw end.error;
   const waiting = ends.flatMap((end) => (end.kind === "waiting" ? [end.open] : []));
   if (waiting.length > 0) return scope.suspend(waiting);
   const results = ends.flatMap((end) => (end.kind === "answered" ? [end.result] : []));
-  const messages = results.map((result, index) => answerMessage(scope, calls[index]?.key ?? result.callId, result));
   return [
-    { messages },
-    ...results.flatMap((result) => (result.command?.update === undefined ? [] : [result.command.update])),
+    { messages: [...renamed, ...results.map((result) => answerMessage(scope, result))] },
+    ...results.flatMap(({ command }) => (command?.update === undefined ? [] : [command.update])),
+    ...results.flatMap(({ command }) => (command?.goto === undefined ? [] : [goto(command.goto)])),
   ];
 }
 
-interface OpenCall {
-  readonly block: ToolCallBlock;
-  readonly key: string;
+function asFailure(error: unknown): { readonly kind: "failed"; readonly error: unknown } {
+  return { kind: "failed", error };
 }
 
-/** The calls of the last assistant message that have no answer yet. Two calls with one id are told apart by their place. */
-function openCalls(messages: readonly Message[]): readonly OpenCall[] {
+/**
+ * The calls of the last assistant message that have no answer yet. A model may give two calls one id: the message is then
+ * written again with an id for each, since providers refuse a transcript that tells them apart by place only.
+ */
+function openCalls(messages: readonly Message[]): {
+  readonly renamed: readonly AssistantMessage[];
+  readonly calls: readonly OpenCall[];
+} {
   const index = messages.findLastIndex((message) => message.role === "assistant");
   const asking = messages[index];
-  if (asking?.role !== "assistant" || asking.finish === "length") return [];
-  const answered = new Map<string, number>();
-  for (const message of messages.slice(index + 1))
-    if (message.role === "tool") answered.set(message.callId, (answered.get(message.callId) ?? 0) + 1);
-  const seen = new Map<string, number>();
-  return callsOf(asking).flatMap((block) => {
-    const nth = (seen.get(block.id) ?? 0) + 1;
-    seen.set(block.id, nth);
-    return nth <= (answered.get(block.id) ?? 0) ? [] : [{ block, key: nth === 1 ? block.id : `${block.id}#${nth}` }];
+  if (asking?.role !== "assistant") return { renamed: [], calls: [] };
+  const content = withOwnIds(asking.content);
+  const answered = new Set(
+    messages.slice(index + 1).flatMap((message) => (message.role === "tool" ? message.callId : [])),
+  );
+  const cut = asking.finish === "length";
+  return {
+    renamed: content === asking.content ? [] : [{ ...asking, content }],
+    calls: content.flatMap((block) => (block.type === "call" && !answered.has(block.id) ? [{ block, cut }] : [])),
+  };
+}
+
+function withOwnIds(content: AssistantMessage["content"]): AssistantMessage["content"] {
+  const given = content.flatMap((block) => (block.type === "call" ? [block.id] : []));
+  const taken = new Set(given);
+  if (taken.size === given.length) return content;
+  const seen = new Set<string>();
+  return content.map((block) => {
+    if (block.type !== "call") return block;
+    let { id } = block;
+    for (let nth = 2; seen.has(id) || (id !== block.id && taken.has(id)); nth++) id = `${block.id}_${nth}`;
+    seen.add(id);
+    return id === block.id ? block : { ...block, id };
   });
 }
 
@@ -61,10 +85,10 @@ async function mapInUnits<Result>(
 }
 
 /** The message that the model reads: content only. Details, value and label stay behind. */
-function answerMessage(scope: TaskScope, key: string, result: ToolResult): ToolMessage {
+function answerMessage(scope: TaskScope, result: ToolResult): ToolMessage {
   return {
     role: "tool",
-    id: `${scope.task.id}:${key}`,
+    id: `${scope.task.id}:${result.callId}`,
     callId: result.callId,
     name: result.name,
     content: result.content,

@@ -2,8 +2,8 @@
  * Channels: the named parts of a state, each with a schema, a kind, and a way to fold writes.
  * A fold gives the next value and the delta that is saved: what changed, never the whole value where less will do.
  */
-import { type DeepReadonly, deepFreeze } from "../base/json.ts";
-import { parseWith, type Schema, type SchemaInput, type SchemaIssue, type SchemaOutput } from "../base/schema.ts";
+import { type DeepReadonly, deepFreeze, isPlainObject } from "../base/json.ts";
+import { issuesText, parseWith, type Schema, type SchemaInput, type SchemaIssue, type SchemaOutput } from "../base/schema.ts";
 import { type Message, type MessageWrite, messageIssue } from "../model/message.ts";
 import type { Delta } from "./delta.ts";
 
@@ -73,7 +73,9 @@ export function ephemeral<S extends Schema>(
 export function untracked<S extends Schema>(
   schema: S,
 ): Channel<Readable<S> | undefined, Writable<S>, Writable<S> | undefined> {
-  return valueChannel("untracked", schema);
+  // Not frozen: what lives in the process may be a client or a socket, which would not work any more.
+  const parse = (value: unknown): Parsed => parseWith(schema, value);
+  return { ...valueChannel<never, never, never>("untracked", schema), parse, parseValue: parse };
 }
 
 /** A list to which each write appends items; `schema` is that of one item. Starts empty. */
@@ -97,7 +99,11 @@ export function reduce<S extends Schema, Write>(
     parseValue,
     fold: (current, writes) => {
       let value = current;
-      for (const write of writes) value = fold(value as Readable<S>, write as Write);
+      for (const write of writes) {
+        const parsed = parseValue(fold(value as Readable<S>, write as Write));
+        if (!parsed.ok) throw new TypeError(`it returned what its schema refuses: ${issuesText(parsed.issues)}`);
+        value = parsed.value;
+      }
       return { value, delta: { kind: "replace", value } };
     },
   };
@@ -112,7 +118,8 @@ export function record<S extends Schema>(
   Readonly<Record<string, Writable<S>>> | undefined
 > {
   const parse = (write: unknown): Parsed => parseEntries(write, schema);
-  return { kind: "record", initial: () => ({ value: Object.freeze({}) }), parse, parseValue: parse, fold: mergeAll };
+  const parseValue = (value: unknown): Parsed => foldedOnto({}, parse(value), mergeAll);
+  return { kind: "record", initial: () => ({ value: Object.freeze({}) }), parse, parseValue, fold: mergeAll };
 }
 
 /** The conversation: a write adds messages, replaces those with an id that is known, and removes those named by `{ remove: id }`. */
@@ -123,7 +130,7 @@ export function messages(): Channel<
 > {
   const parse = (write: unknown): Parsed => {
     const issues: SchemaIssue[] = [];
-    const writes = Array.isArray(write) ? write : [write];
+    const writes = Array.isArray(write) ? [...write] : [write];
     writes.forEach((message, index) => {
       const issue = messageIssue(message);
       if (issue !== undefined)
@@ -131,7 +138,8 @@ export function messages(): Channel<
     });
     return issues.length > 0 ? { ok: false, issues } : { ok: true, value: deepFreeze(writes) };
   };
-  return { kind: "messages", initial: () => ({ value: emptyList }), parse, parseValue: parse, fold: upsertAll };
+  const parseValue = (value: unknown): Parsed => foldedOnto(emptyList, parse(value), upsertAll);
+  return { kind: "messages", initial: () => ({ value: emptyList }), parse, parseValue, fold: upsertAll };
 }
 
 const emptyList: readonly never[] = Object.freeze([]);
@@ -163,6 +171,15 @@ function parseFrozen(schema: Schema, value: unknown): Parsed {
   return parsed.ok ? { ok: true, value: deepFreeze(parsed.value) } : parsed;
 }
 
+/** A whole value is what its write leads to from nothing. */
+function foldedOnto(
+  nothing: unknown,
+  parsed: Parsed,
+  fold: (current: unknown, writes: readonly unknown[]) => Folded,
+): Parsed {
+  return parsed.ok ? { ok: true, value: fold(nothing, [parsed.value]).value } : parsed;
+}
+
 function parseItems(write: unknown, parseItem: (item: unknown) => Parsed): Parsed {
   if (!Array.isArray(write))
     return { ok: false, issues: [{ path: "", message: "expected a list of items to append" }] };
@@ -183,7 +200,7 @@ function parseItems(write: unknown, parseItem: (item: unknown) => Parsed): Parse
 }
 
 function parseEntries(write: unknown, schema: Schema): Parsed {
-  if (typeof write !== "object" || write === null || Array.isArray(write))
+  if (!isPlainObject(write))
     return { ok: false, issues: [{ path: "", message: "expected an object" }] };
   const issues: SchemaIssue[] = [];
   const entries: [string, unknown][] = [];

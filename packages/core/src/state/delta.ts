@@ -1,8 +1,6 @@
 /** Deltas: what one superstep changed in one channel, as it is saved, and how it is applied again. */
-import { applyPatches, enablePatches, type Patch as ImmerPatch } from "immer";
-import { deepFreeze } from "../base/json.ts";
-
-enablePatches();
+import { StatewrightError } from "../base/errors.ts";
+import { deepFreeze, isPlainObject } from "../base/json.ts";
 
 /** One change inside a value, in the form of Immer: `path` leads from the value to the place. */
 export interface Patch {
@@ -22,12 +20,56 @@ export type Delta =
 export function applyDelta(current: unknown, delta: Delta): unknown {
   switch (delta.kind) {
     case "append":
-      return deepFreeze([...((current ?? []) as readonly unknown[]), ...delta.items]);
+      return Object.freeze([...((current ?? []) as readonly unknown[]), ...deepFreeze(delta.items)]);
     case "replace":
       return deepFreeze(delta.value);
     case "patch":
-      return deepFreeze(applyPatches((current ?? {}) as object, delta.patches as unknown as readonly ImmerPatch[]));
+      return applyPatches(current ?? {}, delta.patches);
     case "clear":
       return undefined;
   }
+}
+
+/** Immer's own `applyPatches` loses a key `__proto__`, and copies once a patch instead of once for all of them. */
+function applyPatches(current: unknown, patches: readonly Patch[]): unknown {
+  const copies = new Set<object>();
+  let value = current;
+  for (const patch of patches) value = patched(value, patch, 0, copies);
+  for (const copy of copies) Object.freeze(copy);
+  return value;
+}
+
+/** `value` with the patch applied below `depth` of its path. What is in `copies` was made here and may be changed. */
+function patched(value: unknown, patch: Patch, depth: number, copies: Set<object>): unknown {
+  const key = patch.path[depth];
+  if (key === undefined) return deepFreeze(patch.value);
+  const copy = copyOf(value, copies);
+  const last = depth === patch.path.length - 1;
+  if (Array.isArray(copy)) {
+    const index = Number(key);
+    if (!last) copy[index] = patched(copy[index], patch, depth + 1, copies);
+    else if (key === "length") copy.length = Number(patch.value);
+    else if (patch.op === "replace") copy[index] = deepFreeze(patch.value);
+    else if (patch.op === "add") copy.splice(index, 0, deepFreeze(patch.value));
+    else copy.splice(index, 1);
+  } else if (last && patch.op === "remove") delete copy[key];
+  else {
+    const child = Object.hasOwn(copy, key) ? copy[key] : undefined;
+    const item = patched(child, patch, depth + 1, copies);
+    Object.defineProperty(copy, key, { value: item, enumerable: true, configurable: true, writable: true });
+  }
+  return copy;
+}
+
+function copyOf(value: unknown, copies: Set<object>): unknown[] | Record<string, unknown> {
+  if (!Array.isArray(value) && !isPlainObject(value)) {
+    throw new StatewrightError("store_corrupt", {
+      what: "a saved change does not fit the value that it changes",
+      next: "Restore the file from a backup, or fork from the last good checkpoint",
+    });
+  }
+  if (copies.has(value)) return value;
+  const copy = Array.isArray(value) ? [...value] : { ...value };
+  copies.add(copy);
+  return copy;
 }

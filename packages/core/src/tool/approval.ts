@@ -13,7 +13,7 @@ export type ApprovalAnswer =
 /** The schema of an approval; agents declare it as their interrupt `approve`. */
 export const approval: z.ZodType<ApprovalAnswer> = z.union([
   z.boolean(),
-  z.object({
+  z.strictObject({
     approved: z.boolean(),
     reason: z.string().optional(),
     args: z.record(z.string(), z.unknown()).optional(),

@@ -58,6 +58,11 @@ export function parseArgs(
   return parseWith(spec.input, args);
 }
 
+/** Whether a tool has no arguments: an empty text from a model then means that there are none. */
+export function takesNothing(spec: ToolSpec): boolean {
+  return Object.keys((modelToolOf(spec).inputSchema["properties"] ?? {}) as object).length === 0;
+}
+
 function unknownKeys(schema: JsonObject, args: Record<string, unknown>): readonly string[] {
   if (schema["additionalProperties"] !== undefined && schema["additionalProperties"] !== false) return [];
   const known = (schema["properties"] ?? {}) as Record<string, Json>;

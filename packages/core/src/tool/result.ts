@@ -1,7 +1,7 @@
 /** Results of tools: what a tool may return, and the one shape that it becomes. */
-import { deepFreeze, isPlainObject, type Json } from "../base/json.ts";
+import { deepFreeze, frozenCopy, isPlainObject, type Json } from "../base/json.ts";
 import type { ContentBlock, Usage } from "../model/message.ts";
-import type { ToolError, ToolErrorDisposition, ToolErrorKind } from "./tool-error.ts";
+import { ToolError, type ToolErrorDisposition, type ToolErrorKind } from "./tool-error.ts";
 
 /** What a tool may return when plain data is not enough. */
 export interface ToolOutput<Value = unknown> {
@@ -48,10 +48,13 @@ export interface ResultFacts {
   readonly elapsedMs: number;
 }
 
-/** The result of a normal return. Text that begins with "Error" is not an error; `isError: true` is. */
+/**
+ * The result of a normal return, a copy: what the tool keeps stays its own. Text that begins with "Error" is not an error;
+ * `isError: true` is. Throws an `invalid_output` ToolError for what no model can read.
+ */
 export function resultOf(returned: unknown, facts: ResultFacts): ToolResult {
   const output = toOutput(returned);
-  return deepFreeze({
+  return frozenCopy({
     ...facts,
     content: typeof output.content === "string" ? [{ type: "text", text: output.content } as const] : output.content,
     ...(output.value === undefined ? {} : { value: output.value }),
@@ -81,13 +84,57 @@ export function resultOfError(error: ToolError, facts: ResultFacts): ToolResult 
 export function toOutput(returned: unknown): ToolOutput {
   if (returned === undefined) return { content: "" };
   if (typeof returned === "string") return { content: returned };
-  if (isPlainObject(returned) && (typeof returned["content"] === "string" || isBlocks(returned["content"])))
-    return returned as unknown as ToolOutput;
-  return { content: [{ type: "json", value: returned as Json }], value: returned };
+  if (isPlainObject(returned) && typeof returned["content"] === "string") return returned as unknown as ToolOutput;
+  if (isPlainObject(returned) && isBlocks(returned["content"])) {
+    const broken = returned["content"].findIndex((block) => !isContentBlock(block));
+    if (broken < 0) return returned as unknown as ToolOutput;
+    throw new ToolError("invalid_output", `The tool returned a broken content block (number ${broken + 1}).`);
+  }
+  return { content: [{ type: "json", value: jsonOf(returned) }], value: returned };
 }
 
-function isBlocks(content: unknown): boolean {
+/** Tell whether a value is a result: what an around or an after hook must give back. */
+export function isResult(value: unknown): value is ToolResult {
+  return (
+    isPlainObject(value) &&
+    typeof value["isError"] === "boolean" &&
+    Array.isArray(value["content"]) &&
+    value["content"].every(isContentBlock)
+  );
+}
+
+/** The data as the model will read it; a date is its text, what JSON has no word for is not there. */
+function jsonOf(value: unknown): Json {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (cause) {
+    throw new ToolError("invalid_output", "The tool returned a value that is not plain data.", { cause });
+  }
+  if (text === undefined)
+    throw new ToolError("invalid_output", `The tool returned a ${typeof value}, which is not data.`);
+  return JSON.parse(text) as Json;
+}
+
+function isBlocks(content: unknown): content is readonly Record<string, unknown>[] {
   return Array.isArray(content) && content.every((block) => isPlainObject(block) && typeof block["type"] === "string");
+}
+
+function isContentBlock(block: unknown): boolean {
+  if (!isPlainObject(block)) return false;
+  switch (block["type"]) {
+    case "text":
+      return typeof block["text"] === "string";
+    case "image":
+    case "file":
+      return typeof block["data"] === "string" && typeof block["mimeType"] === "string";
+    case "json":
+      return block["value"] !== undefined;
+    case "artifact":
+      return isPlainObject(block["ref"]) && typeof block["preview"] === "string";
+    default:
+      return false;
+  }
 }
 
 function textOfBlocks(content: string | readonly ContentBlock[]): string {

@@ -7,6 +7,7 @@ import { StatewrightError } from "../base/errors.ts";
 import {
   type Injection,
   type InjectionKind,
+  type InjectionSource,
   noSecrets,
   type RunIdentity,
   type SecretSource,
@@ -98,6 +99,11 @@ export interface ToolSpec {
 export interface Tool<State = unknown, Context = unknown> {
   readonly spec: ToolSpec;
   readonly call: (state: State, runtime: ToolRuntime<Context>, call: ToolCall) => unknown;
+  /**
+   * Find the hidden arguments: `injected` of the runtime. Called before the call starts, so that a secret that is missing
+   * leaves nothing in doubt; what it throws fails the run, and the model does not read it.
+   */
+  readonly resolve?: ((source: InjectionSource) => Promise<unknown>) | undefined;
   /** Ask the other side whether a call with this key happened: its return value, or undefined when it did not. For `once` tools. */
   readonly reconcile?: ((state: State, runtime: ToolRuntime<Context>, call: ToolCall) => unknown) | undefined;
 }
@@ -153,6 +159,11 @@ export interface ToolDefinition<Name extends string, Input extends Schema, Injec
   ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
 }
 
+/** Refuses, where it is wrong, a name that is both an argument and an injection: the one comes from the model, the other never does. */
+type Apart<Args, Inject> = keyof Args & keyof Inject extends never
+  ? unknown
+  : { readonly inject: { readonly [Name in keyof Args & keyof Inject]: never } };
+
 /** A tool that `defineTool` made: `is` narrows a call to its arguments. */
 export interface DefinedTool<Name extends string = string, Args = unknown, State = unknown, Context = unknown>
   extends Tool<State, Context> {
@@ -170,7 +181,7 @@ export function defineTool<
   const Inject extends InjectMap = Record<never, never>,
   Value = unknown,
 >(
-  definition: ToolDefinition<Name, Input, Inject, Value>,
+  definition: ToolDefinition<Name, Input, Inject, Value> & Apart<SchemaOutput<NoInfer<Input>>, NoInfer<Inject>>,
 ): DefinedTool<Name, SchemaOutput<Input>, StateNeeds<Inject>, ContextNeeds<Inject>> {
   const { name, description, input, effect = "once", retry, timeoutMs } = definition;
   checkToolName(name);
@@ -195,7 +206,8 @@ export function defineTool<
   const callWith =
     (body: (args: SchemaOutput<Input>, runtime: ToolRuntime<unknown, InjectedOf<Inject>>) => unknown) =>
     async (state: State, runtime: ToolRuntime<Context>, call: ToolCall): Promise<unknown> => {
-      const injected = await resolveInjected(inject, state, runtime);
+      const { context, run, secrets } = runtime;
+      const injected = runtime.injected ?? (await resolveInjected(inject, { state, context, run, secrets }));
       return body(call.args as SchemaOutput<Input>, {
         ...runtime,
         injected: injected as InjectedOf<Inject>,
@@ -207,18 +219,14 @@ export function defineTool<
     name,
     spec,
     call: callWith(run),
+    resolve: (source: InjectionSource) => resolveInjected(inject, source),
     ...(reconcile === undefined ? {} : { reconcile: callWith(reconcile) }),
     is: (call: ToolCall): call is ToolCall<SchemaOutput<Input>> & { readonly name: Name } => call.name === name,
   });
 }
 
-async function resolveInjected(
-  inject: InjectMap,
-  state: unknown,
-  runtime: ToolRuntime,
-): Promise<Record<string, unknown>> {
+async function resolveInjected(inject: InjectMap, source: InjectionSource): Promise<Record<string, unknown>> {
   const values: Record<string, unknown> = {};
-  const source = { state, context: runtime.context, run: runtime.run, secrets: runtime.secrets };
   for (const [key, injection] of Object.entries(inject)) {
     const value = injection.resolve(source);
     values[key] = value instanceof Promise ? await value : value;

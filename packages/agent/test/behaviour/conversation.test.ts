@@ -1,0 +1,201 @@
+import {
+  defineContext,
+  defineMiddleware,
+  defineState,
+  defineTool,
+  env,
+  interruptFor,
+  memoryStore,
+  type RunEvent,
+  secret,
+  StatewrightError,
+  textOf,
+} from "@statewright/core";
+import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { createAgent } from "../../src/index.ts";
+
+const Shop = defineContext(z.object({ customerId: z.string() }));
+const Orders = defineState({ cart: z.array(z.string()).default([]), refunds: z.number().default(0) });
+
+function shopWith(calls: { count: number }) {
+  return defineTool({
+    name: "refund",
+    description: "Return money for one order.",
+    input: z.object({ orderId: z.string(), cents: z.int().positive() }),
+    inject: {
+      customer: Shop.from((shop) => shop.customerId),
+      key: secret("PAY_KEY"),
+      cart: Orders.from((state) => state.cart),
+    },
+    effect: "idempotent",
+    safety: { access: "write", spend: true },
+    run: ({ orderId, cents }, { injected }) => {
+      calls.count += 1;
+      return {
+        content: `Refunded ${cents} cents of order ${orderId}`,
+        details: { customer: injected.customer, hasKey: injected.key.reveal().length > 0, cart: injected.cart },
+        command: { update: { refunds: calls.count } },
+      };
+    },
+  });
+}
+
+const given = { context: { customerId: "c1" }, secrets: { get: () => "sk-live-1" } };
+
+test("an agent answers after its tool has: model, tools, model", async () => {
+  const calls = { count: 0 };
+  const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Your money is on its way.")]);
+  const shop = createAgent({ name: "shop", model, context: Shop, state: Orders, tools: [shopWith(calls)] });
+  const handle = shop.run({ thread: "t1", input: "Refund order 7", ...given });
+  const events: RunEvent[] = [];
+  handle.on((event) => events.push(event));
+  let text = "";
+  for await (const piece of handle.text()) text += piece;
+  const result = await handle.result;
+  expect(result.status).toBe("done");
+  expect(text).toBe("Your money is on its way.");
+  expect(result.state.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "assistant"]);
+  expect(result.state.refunds).toBe(1);
+  const path = events.flatMap((event) => (event.type === "transition.taken" ? [JSON.stringify(event.to)] : []));
+  expect(path).toEqual([
+    '{"model":"executing"}',
+    '{"model":"committing"}',
+    '{"tools":"executing"}',
+    '{"tools":"committing"}',
+    '{"model":"executing"}',
+    '{"model":"committing"}',
+    '"done"',
+  ]);
+});
+
+test("hidden arguments and secrets reach the tool and stand in no request, message, event or row", async () => {
+  const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Done")]);
+  const shop = createAgent({ name: "shop", model, context: Shop, state: Orders, tools: [shopWith({ count: 0 })] });
+  const seen: string[] = [];
+  const handle = shop.run({
+    thread: "t1",
+    input: "Refund order 7",
+    context: { customerId: "customer-sentinel" },
+    secrets: { get: () => "secret-sentinel" },
+    store: memoryStore(),
+  });
+  handle.on((event) => seen.push(JSON.stringify(event)));
+  const { state } = await handle.result;
+  const everything = JSON.stringify(model.requests) + JSON.stringify(state) + seen.join("");
+  expect(everything).not.toContain("secret-sentinel");
+  expect(JSON.stringify(model.requests)).not.toContain("customer");
+  expect(JSON.stringify(state)).not.toContain("customer-sentinel");
+});
+
+test("a thread goes on with new words and the whole conversation", async () => {
+  const store = memoryStore();
+  const model = scriptedModel([say("Hello Ada."), (request) => say(`You said: ${textOf(request.messages[0]!)}`)]);
+  const agent = createAgent({ name: "chat", model, store });
+  await agent.run({ thread: "t1", input: "I am Ada." }).result;
+  const { state } = await agent.run({ thread: "t1", input: "Who am I?" }).result;
+  expect(state.messages.map(textOf)).toEqual(["I am Ada.", "Hello Ada.", "Who am I?", "You said: I am Ada."]);
+});
+
+test("a call that middleware asks about waits for a person, in another call of resume", async () => {
+  const calls = { count: 0 };
+  const audit = defineMiddleware({
+    name: "audit",
+    beforeTool: ({ call: asked, tool }) => (tool.safety.spend ? interruptFor(asked, "it spends money") : undefined),
+  });
+  const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Done")]);
+  const store = memoryStore();
+  const shop = createAgent({
+    name: "shop",
+    model,
+    context: Shop,
+    state: Orders,
+    tools: [shopWith(calls)],
+    middleware: [audit],
+    store,
+  });
+  const first = await shop.run({ thread: "t1", input: "Refund order 7", ...given }).result;
+  expect(first).toMatchObject({ status: "waiting", interrupts: [{ key: "approve", node: "tools" }] });
+  expect(calls.count).toBe(0);
+  const second = await shop.resume({ thread: "t1", answers: { approve: true }, ...given }).result;
+  expect(second.status).toBe("done");
+  expect(calls.count).toBe(1);
+  expect(model.requests).toHaveLength(2);
+});
+
+test("a refused call is answered with the reason, and the model reads it", async () => {
+  const audit = defineMiddleware({ name: "audit", beforeTool: ({ call: asked }) => interruptFor(asked, "ask first") });
+  const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Understood")]);
+  const shop = createAgent({
+    name: "shop",
+    model,
+    context: Shop,
+    state: Orders,
+    tools: [shopWith({ count: 0 })],
+    middleware: [audit],
+    store: memoryStore(),
+  });
+  await shop.run({ thread: "t1", input: "Refund order 7", ...given }).result;
+  const { state } = await shop.resume({ thread: "t1", answers: { approve: { approved: false, reason: "not this one" } }, ...given })
+    .result;
+  expect(textOf(state.messages[2]!)).toBe("A person refused this call: not this one");
+});
+
+test("model middleware stands around the call, in order, and sees usage", async () => {
+  const marks: string[] = [];
+  const named = (name: string) =>
+    defineMiddleware({
+      name,
+      beforeModel: () => void marks.push(`before ${name}`),
+      aroundModel: async (request, next) => {
+        marks.push(`in ${name}`);
+        const reply = await next(request);
+        marks.push(`out ${name}`);
+        return reply;
+      },
+      afterModel: () => void marks.push(`after ${name}`),
+    });
+  const agent = createAgent({ name: "chat", model: scriptedModel([say("Hi")]), middleware: [named("a"), named("b")] });
+  await agent.run({ input: "Hello" }).result;
+  expect(marks).toEqual(["before a", "before b", "in a", "in b", "out b", "out a", "after b", "after a"]);
+});
+
+test("a model call that may succeed later is tried again, on the run's clock", async () => {
+  const busy = new StatewrightError("model_failed", { what: "busy", next: "Wait", details: { retryable: true } });
+  const model = scriptedModel([failWith(busy), say("Here I am")]);
+  const agent = createAgent({ name: "chat", model });
+  const world = virtualClock({ seed: 1 });
+  const handle = agent.run({ input: "Hello", world });
+  const retried: RunEvent[] = [];
+  handle.on((event) => {
+    if (event.type === "task.retried") retried.push(event);
+  });
+  await world.runAll();
+  const { state } = await handle.result;
+  expect(retried).toHaveLength(1);
+  expect(state.messages.map(textOf)).toEqual(["Hello", "Here I am"]);
+});
+
+test("a model call that cannot succeed fails the run at once and keeps the question", async () => {
+  const refused = new StatewrightError("model_failed", { what: "no such model", next: "Name another", details: { retryable: false } });
+  const store = memoryStore();
+  const agent = createAgent({ name: "chat", model: scriptedModel([failWith(refused), say("Hi")]), store });
+  await expect(agent.run({ thread: "t1", input: "Hello" }).result).rejects.toMatchObject({ code: "model_failed" });
+  const { state, status } = await agent.resume({ thread: "t1" }).result;
+  expect(status).toBe("done");
+  expect(state.messages.map(textOf)).toEqual(["Hello", "Hi"]);
+});
+
+test("an agent without a store says so when it is asked to resume", () => {
+  const agent = createAgent({ name: "chat", model: scriptedModel([say("Hi")]) });
+  expect(() => agent.resume({ thread: "t1" })).toThrow(expect.objectContaining({ code: "missing_store" }));
+});
+
+test("the variables that env names are all that a tool can get", async () => {
+  process.env["STATEWRIGHT_TEST_KEY"] = "k";
+  const source = env(["STATEWRIGHT_TEST_KEY"]);
+  expect(await source.get("STATEWRIGHT_TEST_KEY")).toBe("k");
+  expect(await source.get("PATH")).toBeUndefined();
+  delete process.env["STATEWRIGHT_TEST_KEY"];
+});
