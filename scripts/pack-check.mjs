@@ -1,11 +1,13 @@
 // Proves every package as its users get it: packed, judged by publint and attw, installed into an empty project,
 // imported and required on the oldest and the newest Node, and type-checked by the oldest and the newest TypeScript
-// with skipLibCheck off. Needs the package registry.
+// with skipLibCheck off. The first program of the README is compiled by each TypeScript and run on each Node, against a
+// local server that speaks its provider's wire format. Needs the package registry.
 
-import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { anthropicServer } from "../packages/statewright/test/support/anthropic-server.ts";
 
 const OLDEST_NODE = "22.12.0";
 const TYPESCRIPTS = ["5.9", "7"];
@@ -16,14 +18,14 @@ const project = mkdtempSync(join(tmpdir(), "packed-"));
 const problems = [];
 
 try {
-  main();
+  await main();
 } finally {
   rmSync(project, { recursive: true, force: true });
 }
 for (const problem of problems) console.error(`pack-check: ${problem}`);
 process.exitCode = problems.length > 0 ? 1 : 0;
 
-function main() {
+async function main() {
   if (!step("types and dist", "tsc", ["-b"])) return;
   const packages = readdirSync("packages").map((name) => {
     const folder = join("packages", name);
@@ -65,10 +67,41 @@ function main() {
     types: ["node"],
   };
   writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["user.ts"] }));
+  copyFileSync("packages/statewright/test/docs/assistant.ts", join(project, "assistant.ts"));
   for (const version of TYPESCRIPTS) {
     const tsc = join(project, `node_modules/typescript-${version}/bin/tsc`);
     step(`type-check with TypeScript ${version}`, process.execPath, [tsc, "-p", "."], { cwd: project });
+    const outDir = `compiled-${version}`;
+    const emit = ["--ignoreConfig", "assistant.ts", "--outDir", outDir, ...emitFlags].filter(
+      (flag) => flag !== "--ignoreConfig" || version === "7",
+    );
+    if (!step(`compile the first program with TypeScript ${version}`, process.execPath, [tsc, ...emit], { cwd: project }))
+      continue;
+    for (const [name, node] of Object.entries(nodes)) {
+      await firstProgram(`the first program, compiled by TypeScript ${version}, on Node ${name}`, node, outDir);
+    }
   }
+}
+
+const emitFlags = ["--module", "nodenext", "--target", "es2023", "--strict", "--types", "node", "--skipLibCheck", "false"];
+
+/** Run the compiled program as its user would: the provider's own client, a file of its own, the server in place of the provider. */
+async function firstProgram(what, node, folder) {
+  const server = await anthropicServer();
+  const cwd = mkdtempSync(join(project, "run-"));
+  const env = { ...process.env, ANTHROPIC_BASE_URL: server.baseUrl, ANTHROPIC_API_KEY: "not-a-key" };
+  const child = spawn(node, [join(project, folder, "assistant.js")], { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+  let printed = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (chunk) => {
+      printed += chunk;
+    });
+  }
+  const code = await new Promise((resolve) => child.on("close", resolve));
+  await server.close();
+  const good = code === 0 && printed.includes("done: 4 messages saved in agent.db");
+  console.log(`${good ? "ok    " : "FAILED"} ${what}`);
+  if (!good) problems.push(`${what} ended with ${code}:\n${printed}`);
 }
 
 /** An empty project with the packed packages, and with what their users bring. */
@@ -76,7 +109,9 @@ function installInto(folder, packed) {
   const typescripts = TYPESCRIPTS.map((version) => [`typescript-${version}`, `npm:typescript@${version}`]);
   const catalog = readFileSync("pnpm-workspace.yaml", "utf8");
   const version = (name) => new RegExp(`^ {2}"?${name}"?: (\\S+)$`, "m").exec(catalog)[1];
-  const brought = { "@types/node": version("@types/node"), vitest: version("vitest") };
+  const brought = Object.fromEntries(
+    ["@types/node", "vitest", "zod", "@ai-sdk/anthropic"].map((name) => [name, version(name)]),
+  );
   const manifest = {
     private: true,
     type: "module",

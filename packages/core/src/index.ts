@@ -142,3 +142,6 @@ export type { RetryPolicy } from "./base/retry.ts";
 export { approval, type ApprovalAnswer } from "./tool/approval.ts";
 export type { Injection, InjectionKind, RunIdentity, SecretSource } from "./base/injection.ts";
 export { toMermaid } from "./compile/mermaid.ts";
+export type { StateShape, TypesOfShape } from "./state/definition.ts";
+export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
+export type { ContextNeeds, InjectedOf, InjectMap, StateNeeds } from "./tool/tool.ts";

@@ -153,7 +153,20 @@ export class StatewrightError extends Error {
     this.details = parts.details;
     this.docs = docs;
     Object.defineProperty(this, brand, { value: true });
+    made.set(this, parts);
   }
+}
+
+/** The parts that errors were made of, to make them again with more of their place. */
+const made: WeakMap<Error, ErrorParts> = new WeakMap();
+
+/** The same error, telling the rest of its place too. One that names its thread already comes from inside and stays as it is. */
+export function located(error: StatewrightError, place: ErrorPlace): StatewrightError {
+  const parts = made.get(error);
+  if (parts === undefined || error.place.thread !== undefined) return error;
+  const whole = new StatewrightError(error.code, { ...parts, place: { ...place, ...error.place } });
+  if (error.stack !== undefined) whole.stack = error.stack.replace(error.message, () => whole.message);
+  return whole;
 }
 
 /** Tell whether a value is an error of Statewright (of any copy of the package), and of `code` when one is given. */

@@ -24,6 +24,8 @@ export interface Control {
   readonly inputs: readonly unknown[];
   /** Sources that have arrived at a join, by the join's target. */
   readonly joins: Readonly<Record<string, readonly string[]>>;
+  /** Supersteps that the run has taken, over all its resumes: what the step limit counts. */
+  readonly steps?: number;
 }
 
 /** A saved superstep. Ids count up per thread over all branches; `seq` is its place in the thread's durable events. */

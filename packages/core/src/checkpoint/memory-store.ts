@@ -61,7 +61,8 @@ interface Line {
   /** The branch that `from` is on. */
   readonly origin: Line | undefined;
   readonly checkpoints: { readonly checkpoint: CheckpointWithDeltas; readonly writtenBy: Shape }[];
-  readonly effects: Map<string, EffectRow>;
+  /** The journal by step, so that a fold looks at its own step only. */
+  readonly effects: Map<number, Map<string, EffectRow>>;
   readonly interrupts: Map<string, InterruptRow>;
   run: string | undefined;
 }
@@ -185,7 +186,10 @@ function ownerOf(threads: Threads): MemoryStore {
       }),
     effects: (id, name, step) =>
       read(() =>
-        [...(threads.get(id)?.lines.get(name)?.effects.values() ?? [])].filter((effect) => matches(step, effect.step)),
+        [...(threads.get(id)?.lines.get(name)?.effects ?? [])]
+          .filter(([each]) => matches(step, each))
+          .sort(([one], [other]) => one - other)
+          .flatMap(([, effects]) => [...effects.values()]),
       ),
     interrupts: (id, name) => read(() => [...(threads.get(id)?.lines.get(name)?.interrupts.values() ?? [])]),
     close: () => {
@@ -249,7 +253,7 @@ function apply(threads: Threads, self: Owner, commit: Commit): void {
     if (!thread.runs.has(commit.run.id)) thread.run = line.run = commit.run.id;
     thread.runs.set(commit.run.id, commit.run);
   }
-  for (const effect of commit.effects ?? []) line.effects.set(effectId(effect), effect);
+  for (const effect of commit.effects ?? []) putEffect(line, effect);
   if (commit.checkpoint !== undefined) {
     if (head !== undefined) fold(line, head.step);
     thread.writtenBy = thread.writer;
@@ -295,11 +299,17 @@ function append(thread: Thread, line: Line, { row, deltas }: CheckpointWrite, wr
   thread.checkpoint = row.id;
 }
 
+function putEffect(line: Line, effect: EffectRow): void {
+  const effects = line.effects.get(effect.step) ?? new Map<string, EffectRow>();
+  line.effects.set(effect.step, effects.set(JSON.stringify([effect.task, effect.key]), effect));
+}
+
 function fold(line: Line, step: number): void {
-  for (const [id, effect] of line.effects) {
-    if (effect.step !== step) continue;
-    if (effect.kind === "task") line.effects.delete(id);
-    else if (effect.effect !== "once") line.effects.set(id, { ...effect, outcome: undefined });
+  const effects = line.effects.get(step) ?? new Map<string, EffectRow>();
+  for (const [id, effect] of effects) {
+    const { outcome: _, ...folded } = effect;
+    if (effect.kind === "task") effects.delete(id);
+    else if (effect.effect !== "once") effects.set(id, folded);
   }
 }
 
@@ -369,10 +379,6 @@ function rowOf(checkpoint: CheckpointWithDeltas | undefined): CheckpointRow | un
   if (checkpoint === undefined) return undefined;
   const { deltas: _, ...row } = checkpoint;
   return row;
-}
-
-function effectId({ step, task, key }: EffectRow): string {
-  return JSON.stringify([step, task, key]);
 }
 
 function matches<Value>(wanted: Value | undefined, value: Value | undefined): boolean {

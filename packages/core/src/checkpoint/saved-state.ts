@@ -59,9 +59,28 @@ export function restoreState(
   const state = initialState(channels);
   for (const { channel, deltas } of saved) {
     if (!Object.hasOwn(channels, channel)) continue;
-    state[channel] = deltas.reduce((value, delta) => applyDelta(value, deltaOf(codec, delta)), state[channel]);
+    state[channel] = joined(deltas.map((delta) => deltaOf(codec, delta))).reduce(applyDelta, state[channel]);
   }
   return state;
+}
+
+/** Neighbours of one kind as one delta, so that a value is copied once and not once a superstep. */
+function joined(deltas: readonly Delta[]): readonly Delta[] {
+  const groups: Delta[][] = [];
+  for (const delta of deltas) {
+    const group = groups[groups.length - 1];
+    if (group?.[0]?.kind === delta.kind) group.push(delta);
+    else groups.push([delta]);
+  }
+  return groups.flatMap((group): readonly Delta[] => {
+    const [first] = group;
+    if (group.length === 1) return group;
+    if (first?.kind === "append")
+      return [{ kind: "append", items: group.flatMap((delta) => (delta.kind === "append" ? delta.items : [])) }];
+    if (first?.kind === "patch")
+      return [{ kind: "patch", patches: group.flatMap((delta) => (delta.kind === "patch" ? delta.patches : [])) }];
+    return group.slice(-1);
+  });
 }
 
 /** Every channel at its initial value; a channel without one is absent. */

@@ -144,7 +144,7 @@ export interface Store {
   ): Promise<readonly CheckpointWithDeltas[]>;
   /** What leads to every channel's value at a checkpoint. */
   state(thread: string, checkpoint: number): Promise<readonly ChannelRows[]>;
-  /** Journal rows of one step of a branch, in the order of their first writing; all of the branch when `step` is absent. */
+  /** Journal rows of one step of a branch, each step in the order of its first writing; all of the branch when `step` is absent. */
   effects(thread: string, branch: string, step?: number): Promise<readonly EffectRow[]>;
   /** Questions of a branch, answered and open, oldest first. */
   interrupts(thread: string, branch: string): Promise<readonly InterruptRow[]>;

@@ -12,6 +12,7 @@ export interface GraphProblem {
     | "missing_edge"
     | "unreachable_node"
     | "no_way_out"
+    | "join_never_fills"
     | "route_without_targets"
     | "task_without_send"
     | "tools_without_messages"
@@ -52,7 +53,7 @@ export function problemsOf(graph: GraphDefinition): readonly GraphProblem[] {
 
 function nameProblems(graph: GraphDefinition): GraphProblem[] {
   return [...graph.nodes.keys()]
-    .filter((node) => reserved.has(node) || !nameGrammar.test(node))
+    .filter((node) => reserved.has(node) || node in Object.prototype || !nameGrammar.test(node))
     .map((node) => ({
       code: "reserved_name",
       node,
@@ -145,9 +146,29 @@ function leadsByInput(edge: EdgeRecord, node: string): boolean {
   return edge.kind === "gotos" || (edge.kind === "sends" && edge.target === node && edge.otherwise !== node);
 }
 
+/** A join that waits for a node which only the join itself leads to. */
+function joinProblems(graph: GraphDefinition): GraphProblem[] {
+  const joins = [...graph.edges].filter(([, edge]) => edge.kind === "join");
+  const targets = new Set(joins.flatMap(([, edge]) => edge.targets));
+  return [...targets].flatMap((target): GraphProblem[] => {
+    const sources = joins.flatMap(([source, edge]) => (edge.targets.includes(target) ? [source] : []));
+    const before = reachable(graph, [START], target);
+    const late = sources.filter((source) => !before.has(source) && reachable(graph, [START]).has(source));
+    if (late.length === 0) return [];
+    return [
+      {
+        code: "join_never_fills",
+        node: target,
+        message: `the join to "${target}" waits for ${late.map((source) => `"${source}"`).join(" and ")}, which nothing but "${target}" leads to`,
+        hint: "join only what runs before it",
+      },
+    ];
+  });
+}
+
 function reachProblems(graph: GraphDefinition): GraphProblem[] {
   const reached = reachable(graph, [START]);
-  const problems: GraphProblem[] = [];
+  const problems: GraphProblem[] = joinProblems(graph);
   for (const node of graph.nodes.keys()) {
     if (!reached.has(node))
       problems.push({
@@ -167,10 +188,12 @@ function reachProblems(graph: GraphDefinition): GraphProblem[] {
   return problems;
 }
 
-function reachable(graph: GraphDefinition, from: readonly string[]): ReadonlySet<string> {
+/** The nodes that some path leads to; a path may enter `closed` but does not leave it. */
+function reachable(graph: GraphDefinition, from: readonly string[], closed?: string): ReadonlySet<string> {
   const seen = new Set<string>(from);
   const open = [...from];
   for (let source = open.pop(); source !== undefined; source = open.pop()) {
+    if (source === closed) continue;
     const edge = graph.edges.get(source);
     const implied = edge?.kind === "gotos" ? [END] : [];
     for (const target of [...(edge?.targets ?? []), ...implied]) {

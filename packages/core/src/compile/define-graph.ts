@@ -2,6 +2,7 @@
 import type { AnyStateMachine } from "xstate";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
+import { checkRetry } from "../base/retry.ts";
 import type { ContextDefinition } from "../define/context.ts";
 import type { Gotos, Join, Route, Sends } from "../define/edge.ts";
 import type {
@@ -152,10 +153,20 @@ function nodeRecord(name: string, declared: AnyNode<GraphTypes>, index: number):
       policy: {},
     };
   const { run: body, retry, timeoutMs } = declared;
+  if (retry !== undefined) checkRetry(`the node "${name}"`, retry);
+  if (timeoutMs !== undefined) checkTimeout(name, timeoutMs);
   const policy = { ...(retry === undefined ? {} : { retry }), ...(timeoutMs === undefined ? {} : { timeoutMs }) };
   if ("kind" in declared)
     return { name, index, kind: "task", input: declared.input, body: body as NodeRecord["body"], policy };
   return { name, index, kind: "body", body: body as NodeRecord["body"], policy };
+}
+
+function checkTimeout(node: string, timeoutMs: number): void {
+  if (timeoutMs > 0) return;
+  throw new StatewrightError("invalid_option", {
+    what: `the timeoutMs of the node "${node}" is ${timeoutMs}`,
+    next: "Give milliseconds above 0",
+  });
 }
 
 function toolsRunElsewhere(): never {

@@ -33,13 +33,14 @@ export function isParallel(graph: GraphDefinition): boolean {
 
 function canSplit(edge: EdgeRecord, tasks: ReadonlySet<string>): boolean {
   if (edge.kind === "sends" || edge.kind === "join") return true;
-  if (edge.kind === "to") return edge.targets.length > 1;
-  return edge.kind === "gotos" && edge.targets.some((target) => tasks.has(target));
+  // A route may choose several of its targets, a node may return several gotos: only one target is surely no split.
+  const nodes = new Set(edge.targets.filter((target) => target !== END));
+  return nodes.size > 1 || [...nodes].some((target) => tasks.has(target));
 }
 
-/** The machine of a graph. Its actors are named after the nodes; `commit` stands for making the superstep durable. */
+/** The machine of a graph. Its actors are named after the nodes; `step.commit` stands for making the superstep durable. */
 export function graphMachine(graph: GraphDefinition): AnyStateMachine {
-  const names = [...graph.nodes.keys(), "commit"];
+  const names = [...graph.nodes.keys(), commitActor];
   const unprovided = fromPromise<unknown, unknown>(() =>
     Promise.reject(new Error("provide this actor before the machine is started")),
   );
@@ -55,6 +56,9 @@ export function graphMachine(graph: GraphDefinition): AnyStateMachine {
   const config = isParallel(graph) ? parallelConfig(graph) : sequentialConfig(graph);
   return base.createMachine(config as Parameters<typeof base.createMachine>[0]);
 }
+
+/** No node can have this name. */
+const commitActor = "step.commit";
 
 type Config = Record<string, unknown>;
 
@@ -77,10 +81,10 @@ function arrows(graph: GraphDefinition, source: string): Config[] {
   const finishes = edge?.kind === "gotos" || edge?.targets.includes(END) === true;
   const exits = targets.map((target) => ({
     guard: { type: "to", params: { target } },
-    target: `#${graph.name}.${target}`,
+    target,
     reenter: true,
   }));
-  return finishes ? [...exits, { guard: { type: "finished" }, target: `#${graph.name}.done` }] : exits;
+  return finishes ? [...exits, { guard: { type: "finished" }, target: "done" }] : exits;
 }
 
 function parallelConfig(graph: GraphDefinition): Config {
@@ -128,7 +132,7 @@ function leaves(node: string, shape: "sequential" | "parallel"): Record<string, 
       invoke: { id: node, src: node, onDone: "committing", onError: "failed" },
       on: { "task.interrupted": { ...mine, target: "interrupted" }, "task.failed": { ...mine, target: "failed" } },
     },
-    committing: { invoke: { id: `${node}.commit`, src: "commit" } },
+    committing: { invoke: { id: `${node}.commit`, src: commitActor } },
     interrupted: { tags: ["waiting"], on: { "run.resumed": "executing" } },
     failed: { tags: ["failed"], on: { "run.resumed": "executing" } },
   };

@@ -2,6 +2,7 @@
 import { StatewrightError } from "../base/errors.ts";
 import { checkId, freshId } from "../base/ids.ts";
 import { issuesText, parseWith, type Schema } from "../base/schema.ts";
+import { isPlainObject } from "../base/json.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
@@ -52,7 +53,10 @@ async function answer(session: Session, answers: Readonly<Record<string, unknown
   const { saved } = session;
   if (saved === undefined) return [];
   try {
-    const rows = Object.entries(answers).map(([name, value]) => answeredRow(session, saved, name, value));
+    if (!isPlainObject(answers)) throw unkeyed(session, saved);
+    const given = Object.entries(answers);
+    const before = given.length === 0 ? [] : await saved.store.interrupts(session.run.thread, session.run.branch);
+    const rows = given.map(([name, value]) => answeredRow(session, saved, before, name, value));
     for (const row of rows) saved.interrupts.set(row.id, row);
     return rows;
   } catch (error) {
@@ -61,8 +65,24 @@ async function answer(session: Session, answers: Readonly<Record<string, unknown
   }
 }
 
-function answeredRow(session: Session, saved: Saved, name: string, value: unknown): InterruptRow {
-  const row = findQuestion(session, saved, name);
+function unkeyed(session: Session, saved: Saved): StatewrightError {
+  const open = [...saved.interrupts.values()].filter((row) => row.answer === undefined);
+  return new StatewrightError("ambiguous_answer", {
+    what: `an answer without a key was given, and ${open.length} questions are open`,
+    next: `Answer by key or id: answers: { ${open[0]?.key ?? "key"}: … }`,
+    place: placeOf(session),
+    details: open.map((row) => openInterrupt(saved, row)),
+  });
+}
+
+function answeredRow(
+  session: Session,
+  saved: Saved,
+  asked: readonly InterruptRow[],
+  name: string,
+  value: unknown,
+): InterruptRow {
+  const row = findQuestion(session, saved, asked, name);
   const schema = schemaOfAnswer(session, row);
   const parsed = schema === undefined ? { ok: true as const, value } : parseWith(schema, value);
   if (!parsed.ok) {
@@ -87,9 +107,9 @@ function schemaOfAnswer({ plan }: Session, { node, key }: InterruptRow): Schema 
   return declared === undefined ? undefined : answerSchema(declared);
 }
 
-function findQuestion(session: Session, saved: Saved, name: string): InterruptRow {
-  const rows = [...saved.interrupts.values()];
-  const open = rows.filter((row) => row.answer === undefined);
+/** `asked` are all questions of the branch: one that has its answer is told from one that never was. */
+function findQuestion(session: Session, saved: Saved, asked: readonly InterruptRow[], name: string): InterruptRow {
+  const open = [...saved.interrupts.values()].filter((row) => row.answer === undefined);
   const byId = open.find((row) => row.id === name);
   if (byId !== undefined) return byId;
   const byKey = open.filter((row) => row.key === name);
@@ -104,7 +124,7 @@ function findQuestion(session: Session, saved: Saved, name: string): InterruptRo
       details: list,
     });
   }
-  const before = rows.find((row) => row.answer !== undefined && (row.id === name || row.key === name));
+  const before = asked.findLast((row) => row.answer !== undefined && (row.id === name || row.key === name));
   if (before?.answer !== undefined) {
     throw new StatewrightError("already_answered", {
       what: `the question "${name}" has its answer already`,

@@ -1,5 +1,6 @@
 /** The drive of a run: superstep after superstep until it has finished, waits, failed or was cancelled. */
-import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { isStatewrightError, located, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { deepFreeze } from "../base/json.ts";
 import type { CheckpointRow, CheckpointSource, Control, RunRow, RunStatus, Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { END } from "../define/edge.ts";
@@ -18,7 +19,8 @@ export async function drive(session: Session): Promise<RunResult<State>> {
       checkStepLimit(session);
       const began = session.world.clock.monotonic();
       const results = await runTasks(session);
-      if (session.abort.signal.aborted) return await cancelled(session);
+      if (session.saved?.failure !== undefined) throw session.saved.failure;
+      if (session.abort.signal.aborted && results.some(({ kind }) => kind !== "done")) return await cancelled(session);
       settleMachine(session, results);
       const failure = failureOf(session, results);
       if (failure !== undefined) throw failure;
@@ -66,7 +68,7 @@ async function runJournaled(session: Session, task: Task): Promise<TaskResult> {
   const known = saved?.journal.get(journalKey(session.step, task.id, taskKey));
   if (saved !== undefined && known?.state === "ok" && known.outcome !== undefined) {
     emit(session, { type: "task.completed", node: task.node, task: task.id, durationMs: 0, reused: true });
-    return { kind: "done", task, outcome: saved.codec.decode(known.outcome) as TaskOutcome };
+    return { kind: "done", task, outcome: deepFreeze(saved.codec.decode(known.outcome)) as TaskOutcome };
   }
   const startedAt = session.world.clock.now();
   const result = await runTask(session, task);
@@ -74,7 +76,8 @@ async function runJournaled(session: Session, task: Task): Promise<TaskResult> {
   return result;
 }
 
-const taskKey = "task";
+/** No key of a step or a call is empty, so that none is taken for the task's own outcome. */
+const taskKey = "";
 
 function journalTask(session: Session, saved: Saved, task: Task, outcome: TaskOutcome, startedAt: number): void {
   record(session, saved, {
@@ -91,9 +94,16 @@ function journalTask(session: Session, saved: Saved, task: Task, outcome: TaskOu
       startedAt,
       endedAt: session.world.clock.now(),
     },
-    encode: () => saved.codec.encode(outcome, `the result of the node "${task.node}"`),
+    encode: () => saved.codec.encode(savable(session, outcome), `the result of the node "${task.node}"`),
     told: undefined,
   });
+}
+
+/** An outcome without its writes to channels that live in the process only. */
+function savable(session: Session, outcome: TaskOutcome): TaskOutcome {
+  const { channels } = session.plan.graph.state;
+  const writes = outcome.writes.filter((write) => channels[write.channel]?.kind !== "untracked");
+  return writes.length === outcome.writes.length ? outcome : { ...outcome, writes };
 }
 
 /** Move the machine by what became of each node: done when all its tasks are, else interrupted or failed. */
@@ -155,13 +165,20 @@ async function commit(session: Session, result: StepResult, facts: CommitFacts):
   const next = [...new Set(result.tasks.map((task) => task.node))];
   const from = session.snapshot;
   const [snapshot, effects] = session.kernel.step(from, { type: "step.commit", to: next });
-  const control: Control = { machine: snapshot.value, tasks: result.tasks, inputs: result.inputs, joins: result.joins };
+  const control: Control = {
+    machine: snapshot.value,
+    tasks: result.tasks,
+    inputs: result.inputs,
+    joins: result.joins,
+    steps: stepsTaken(session) + (facts.source === "step" ? 1 : 0),
+  };
   const done = result.tasks.length === 0;
   const durationMs = session.world.clock.monotonic() - facts.began;
   const row =
     session.saved === undefined
       ? undefined
       : await save(session, session.saved, result, control, facts, done, durationMs);
+  session.outcomes.clear();
   session.state = result.state;
   session.control = control;
   session.snapshot = snapshot;
@@ -262,14 +279,15 @@ async function endRun(session: Session, status: RunStatus): Promise<void> {
 }
 
 /** A store without room pauses the run: nothing is lost, and it can be resumed. Any other error fails it, after the failure is saved. */
-async function stopOnError(session: Session, error: unknown): Promise<RunResult<State>> {
+async function stopOnError(session: Session, thrown: unknown): Promise<RunResult<State>> {
+  const error = isStatewrightError(thrown) ? located(thrown, placeOf(session)) : thrown;
   const record = toErrorRecord(error);
   if (isStatewrightError(error, "store_full") || isStatewrightError(error, "store_locked")) {
     await letGo(session);
     emit(session, { type: "run.paused", cause: record });
     return { status: "paused", cause: record, ...endOf(session) };
   }
-  if (!isStatewrightError(error) || error.kind !== "store") {
+  if (!isStatewrightError(error) || error.kind !== "store" || error.code === "unencodable_value") {
     const { saved } = session;
     if (saved !== undefined)
       await written(session, saved, { run: { ...runRow(session, "failed"), error: record }, release: true });
@@ -312,12 +330,16 @@ function failureOf(session: Session, results: readonly TaskResult[]): Statewrigh
 
 function checkStepLimit(session: Session): void {
   const { maxSteps } = session.limits;
-  if (session.stepsOfRun < maxSteps) return;
+  if (stepsTaken(session) < maxSteps) return;
   throw new StatewrightError("step_limit", {
     what: `the run took ${maxSteps} supersteps without coming to an end`,
     next: "Look for a cycle without a way out, or resume with a higher maxSteps: the state is kept",
     place: placeOf(session),
   });
+}
+
+function stepsTaken({ stepsBefore, stepsOfRun }: Session): number {
+  return stepsBefore + stepsOfRun;
 }
 
 function runRow(session: Session, status: RunStatus): RunRow {

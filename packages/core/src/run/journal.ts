@@ -36,25 +36,25 @@ export function idempotencyKeyOf(session: Session, task: Task, key: string): str
 /** Perform an effect, or hand back its recorded outcome. */
 export async function perform<Value>(session: Session, request: EffectRequest<Value>): Promise<Value> {
   const idempotencyKey = idempotencyKeyOf(session, request.task, request.key);
-  const { saved } = session;
-  if (saved === undefined) {
-    const value = await request.execute(idempotencyKey);
-    request.settled?.(value, false);
-    return value;
+  const { saved, outcomes } = session;
+  const place = journalKey(session.step, request.task.id, request.key);
+  const earlier = outcomes.get(place);
+  if (earlier !== undefined && "error" in earlier) throw earlier.error;
+  if (earlier !== undefined) return reuse(session, request, earlier.value as Value, 1);
+  const known = saved?.journal.get(place);
+  if (saved !== undefined && known?.outcome !== undefined) {
+    const outcome = saved.codec.decode(known.outcome);
+    if (known.state === "ok") return reuse(session, request, outcome as Value, known.attempts);
+    if (known.state === "error") throw fromErrorRecord(outcome as ErrorRecord);
   }
-  const known = saved.journal.get(journalKey(session.step, request.task.id, request.key));
-  if (known?.state === "ok" && known.outcome !== undefined)
-    return reuse(session, request, saved.codec.decode(known.outcome) as Value, known);
-  if (known?.state === "error" && known.outcome !== undefined)
-    throw fromErrorRecord(saved.codec.decode(known.outcome) as ErrorRecord);
   if (known?.state === "started") return again(session, request, known);
   return first(session, request, idempotencyKey);
 }
 
-function reuse<Value>(session: Session, request: EffectRequest<Value>, value: Value, row: EffectRow): Value {
+function reuse<Value>(session: Session, request: EffectRequest<Value>, value: Value, attempts: number): Value {
   const { task, key, kind, name } = request;
   if (kind !== "task")
-    emit(session, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts: row.attempts });
+    emit(session, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
   request.settled?.(value, true);
   return value;
 }
@@ -120,6 +120,7 @@ async function settle<Value>(
 ): Promise<Value> {
   const value = await execute();
   const { saved } = session;
+  session.outcomes.set(journalKey(session.step, request.task.id, request.key), { value });
   if (saved === undefined) {
     request.settled?.(value, false);
     return value;
@@ -145,6 +146,7 @@ export function recordFailure(session: Session, task: Task, key: string, error: 
   const { saved } = session;
   const row = saved?.journal.get(journalKey(session.step, task.id, key));
   if (saved === undefined || row === undefined || row.effect !== "once") return;
+  session.outcomes.set(journalKey(session.step, task.id, key), { error });
   record(session, saved, {
     row: { ...row, state: "error", endedAt: session.world.clock.now() },
     encode: () => saved.codec.encode(toErrorRecord(error), `the failure of "${row.name}"`),

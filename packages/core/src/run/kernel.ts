@@ -15,7 +15,7 @@ import {
   getNextTransitions,
 } from "xstate";
 import { StatewrightError } from "../base/errors.ts";
-import type { Json } from "../base/json.ts";
+import { deepFreeze, type Json } from "../base/json.ts";
 
 /** What a transition wants done, in order. Ids are unique among the effects of one machine instance. */
 export type Effect =
@@ -182,7 +182,8 @@ function machineFailed(machine: AnyStateMachine, when: string, cause: unknown): 
 
 function toHeld(snapshot: AnyMachineSnapshot, taken: Held["taken"]): Held {
   return {
-    value: snapshot.value as Json,
+    // Frozen: it is remembered for every run of the machine, and readers of events get it too.
+    value: deepFreeze(snapshot.value as Json),
     context: snapshot.context,
     status: snapshot.status,
     tags: snapshot.tags,

@@ -3,6 +3,7 @@
 import { isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { checkId, freshId } from "../base/ids.ts";
 import { noSecrets } from "../base/injection.ts";
+import { deepFreeze } from "../base/json.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import type { Control, RunRow } from "../checkpoint/checkpoint.ts";
@@ -55,6 +56,8 @@ export async function openSession(opening: Opening): Promise<Session> {
     events: opening.events,
     abort: opening.abort,
     limits,
+    outcomes: new Map(),
+    stepsBefore: 0,
     stepsOfRun: 0,
     bytesOfRun: 0,
   };
@@ -66,7 +69,7 @@ export async function openSession(opening: Opening): Promise<Session> {
       run,
       saved: undefined,
       state,
-      control: { machine: null, tasks: [], inputs: [], joins: {} },
+      control: emptyControl,
       snapshot: kernel.initial()[0],
       step: -1,
     };
@@ -111,7 +114,7 @@ async function load(
   const { head } = claim;
   const rows = head === undefined ? [] : await store.state(thread, head.id);
   const control =
-    head === undefined ? { machine: null, tasks: [], inputs: [], joins: {} } : (codec.decode(head.control) as Control);
+    head === undefined ? emptyControl : (deepFreeze(codec.decode(head.control)) as Control);
   const effects =
     head === undefined || control.tasks.length === 0 ? [] : await store.effects(thread, claim.branch, head.step);
   const interrupts =
@@ -128,11 +131,12 @@ async function load(
     interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
     pending: new Map(),
     flushing: false,
+    failure: undefined,
   };
   const open = claim.run !== undefined && unfinished(claim.run);
   const run: RunRow =
     open && claim.run !== undefined
-      ? { ...claim.run, status: "running", attempt: claim.run.attempt + 1, error: undefined }
+      ? { ...claim.run, status: "running", attempt: claim.run.attempt + 1, endedAt: undefined, error: undefined }
       : freshRun(opening, base.world, claim.branch);
   const snapshot =
     control.machine === null ? base.kernel.initial()[0] : restored(base.kernel, base.plan, thread, control);
@@ -144,8 +148,11 @@ async function load(
     control,
     snapshot,
     step: head?.step ?? -1,
+    stepsBefore: open ? (control.steps ?? 0) : 0,
   };
 }
+
+const emptyControl: Control = { machine: null, tasks: [], inputs: [], joins: {} };
 
 /** A run that has not come to its end: it waits, failed, or its process died. */
 export function unfinished(run: RunRow): boolean {

@@ -1,15 +1,18 @@
 /** `run`: start a graph on a thread, and the handle of a run at work. */
-import { StatewrightError } from "../base/errors.ts";
+import { isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import { freshId } from "../base/ids.ts";
+import { isPlainObject } from "../base/json.ts";
 import type { Graph } from "../compile/define-graph.ts";
+import { type Plan, planOf } from "../compile/plan.ts";
 import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
+import { overwrite } from "../state/channel.ts";
 import { commitInput, drive } from "./drive.ts";
 import { createEventStream, type EventStream } from "./events.ts";
 import { openSession, release, threadId, unfinished, worldOf } from "./open.ts";
 import type { CommonOptions, RunHandle, RunOptions, RunResult } from "./options.ts";
 import { placeOf, type Session } from "./session.ts";
-import { firstTasks, foldWrites, readUpdate, type State } from "./superstep.ts";
+import { firstTasks, foldWrites, readUpdate, type State, type Write } from "./superstep.ts";
 
 /**
  * Run a graph. Without a store everything but interrupts, resume and history works in memory. `result` rejects with
@@ -23,6 +26,7 @@ export function run<Types extends GraphTypes>(
   const thread = threadId(world, options.thread);
   const runId = freshId("run_", world.random);
   return launch(options, thread, runId, async (events, abort) => {
+    const writes = readInput(planOf(graph as Graph), options.input ?? {});
     const session = await openSession({
       graph: graph as Graph,
       options,
@@ -32,7 +36,7 @@ export function run<Types extends GraphTypes>(
       abort,
       mustExist: false,
     });
-    await begin(session, options.input ?? {});
+    await begin(session, writes);
     return drive(session);
   });
 }
@@ -72,7 +76,10 @@ export function launch<State>(
       owned();
       return texts(events);
     },
-    on: (listener) => events.subscribe(listener),
+    on: (listener) => {
+      owned();
+      return events.subscribe(listener);
+    },
     cancel: (reason = "the run was cancelled") => abort.abort(new Error(reason)),
   };
 }
@@ -87,19 +94,18 @@ async function* texts(events: EventStream): AsyncGenerator<string, undefined, un
 }
 
 /** Fold the input into the thread's state and write the first checkpoint of the run. */
-async function begin(session: Session, input: unknown): Promise<void> {
+async function begin(session: Session, writes: readonly Write[]): Promise<void> {
   const { saved, plan } = session;
   try {
     refuseBusy(session);
     const step = session.step + 1;
-    const writes = readInput(session, input);
     const { state, deltas } = foldWrites(plan, step, session.state, writes);
     checkSet(session, state);
     session.snapshot = session.kernel.initial()[0];
     await commitInput(session, { state, deltas, ...firstTasks(plan, step, state) }, "input");
   } catch (error) {
     if (saved !== undefined) await release(saved.store, session.run.thread, saved.claim);
-    throw error;
+    throw isStatewrightError(error) ? located(error, placeOf(session)) : error;
   }
 }
 
@@ -114,14 +120,20 @@ function refuseBusy(session: Session): void {
   });
 }
 
-function readInput(session: Session, input: unknown): ReturnType<typeof readUpdate> {
+/** Parse the input. For a channel with a reducer it is the whole value, not one write. */
+function readInput(plan: Plan, input: unknown): readonly Write[] {
+  const { channels } = plan.graph.state;
+  const whole = ([name, value]: readonly [string, unknown]): readonly [string, unknown] =>
+    value !== undefined && Object.hasOwn(channels, name) && channels[name]?.kind === "reduce"
+      ? [name, overwrite(value)]
+      : [name, value];
   try {
-    return readUpdate(session.plan, START, input);
+    return readUpdate(plan, START, isPlainObject(input) ? Object.fromEntries(Object.entries(input).map(whole)) : input);
   } catch (cause) {
     throw new StatewrightError("invalid_input", {
-      what: `the input of graph "${session.plan.graph.name}" does not fit: ${cause instanceof Error ? cause.message : String(cause)}`,
+      what: `the input of graph "${plan.graph.name}" does not fit: ${cause instanceof Error ? cause.message : String(cause)}`,
       next: "Give the channels that the state declares",
-      place: { graph: session.plan.graph.name },
+      place: isStatewrightError(cause) ? cause.place : { graph: plan.graph.name },
       cause,
     });
   }

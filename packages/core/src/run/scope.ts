@@ -5,6 +5,7 @@ import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { NodeRecord } from "../define/graph.ts";
 import type { MiddlewareRuntime } from "../tool/middleware.ts";
+import { whenAborted } from "./abort.ts";
 import type { Session } from "./session.ts";
 
 /** What a body's life is bound to: its signal, and the questions it has asked. */
@@ -14,6 +15,8 @@ export interface TaskScope {
   readonly attempt: number;
   /** Made when it is first asked for. */
   readonly signal: () => AbortSignal;
+  /** Whether the attempt is over: its body may still be at work, and counts no more. */
+  readonly ended: () => boolean;
   /** Look a question up: its answer, or the row of the open question, which is made when it is new. */
   readonly consult: (question: Question) => { readonly answer: unknown } | { readonly open: InterruptRow };
   /** Give the task up until these questions are answered. The promise never settles. */
@@ -46,14 +49,17 @@ export function identityOf(session: Session, task: Task): RunIdentity {
 export function pause(session: Session, delayMs: number): Promise<void> {
   return new Promise((resolve) => {
     const { signal } = session.abort;
+    if (signal.aborted) {
+      resolve();
+      return;
+    }
     const end = (): void => {
       cancel();
-      signal.removeEventListener("abort", end);
+      stopListening();
       resolve();
     };
     const cancel = session.world.schedule.after(delayMs, end);
-    if (signal.aborted) end();
-    else signal.addEventListener("abort", end, { once: true });
+    const stopListening = whenAborted(signal, end);
   });
 }
 

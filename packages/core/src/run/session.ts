@@ -37,6 +37,8 @@ export interface Saved {
   readonly interrupts: Map<string, InterruptRow>;
   readonly pending: Map<string, PendingEffect>;
   flushing: boolean;
+  /** Why a write beside the supersteps failed: the run stops with it at the next boundary. */
+  failure: StatewrightError | undefined;
 }
 
 /** One run at work. */
@@ -50,11 +52,15 @@ export interface Session {
   readonly abort: AbortController;
   readonly run: RunRow;
   readonly saved: Saved | undefined;
+  /** Outcomes of the current step's effects in this process, by journal key: what a node's next attempt is handed. */
+  readonly outcomes: Map<string, { readonly value: unknown } | { readonly error: unknown }>;
   readonly limits: { readonly maxSteps: number; readonly maxConcurrency: number };
   state: State;
   control: Control;
   snapshot: Snapshot;
   step: number;
+  /** Supersteps of this run in earlier processes, and in this one. */
+  readonly stepsBefore: number;
   stepsOfRun: number;
   bytesOfRun: number;
 }
@@ -62,7 +68,12 @@ export interface Session {
 /** Send an event, if anybody listens. */
 export function emit(session: Session, body: RunEventBody): void {
   if (!session.events.listening()) return;
-  session.events.emit({ ...body, seq: session.saved?.nextSeq ?? session.step, at: session.world.clock.now() });
+  session.events.emit({ ...body, seq: lastSeq(session), at: session.world.clock.now() });
+}
+
+/** The number of the newest durable fact: that of a fact being told, and what everything else follows. */
+function lastSeq({ saved, step }: Session): number {
+  return saved === undefined ? step : saved.nextSeq - 1;
 }
 
 /** Where in the run something happens, for errors. */
@@ -81,12 +92,16 @@ export function journalKey(step: number, task: string, key: string): string {
   return `${step}/${task}/${key}`;
 }
 
+function keyOf(row: EffectRow): string {
+  return journalKey(row.step, row.task, row.key);
+}
+
 /**
  * Put a journal row into the next write. It goes out with the superstep if that comes first, else at the end of the
  * current turn of the event loop; `told` is called when it is durable or has failed.
  */
 export function record(session: Session, saved: Saved, effect: PendingEffect): void {
-  const key = journalKey(effect.row.step, effect.row.task, effect.row.key);
+  const key = keyOf(effect.row);
   const earlier = saved.pending.get(key)?.told;
   const { told } = effect;
   saved.pending.set(key, { ...effect, told: earlier === undefined ? told : bothTold(earlier, told) });
@@ -95,14 +110,22 @@ export function record(session: Session, saved: Saved, effect: PendingEffect): v
   saved.flushing = true;
   session.world.schedule.soon(() => {
     saved.flushing = false;
-    if (saved.pending.size > 0) write(session, saved, {}, () => undefined);
+    if (saved.pending.size > 0) writeBeside(session, saved);
   });
 }
 
 /** Write a journal row at once, on its own; `told` runs in the same turn as the store's own call. */
 export function recordNow(session: Session, saved: Saved, effect: PendingEffect): void {
   record(session, saved, effect);
-  write(session, saved, {}, () => undefined);
+  writeBeside(session, saved);
+}
+
+/** Write what waits, with nobody waiting for it: a failure is kept for the drive, and a writer that was replaced stops at once. */
+function writeBeside(session: Session, saved: Saved): void {
+  write(session, saved, {}, (failure) => {
+    saved.failure ??= failure;
+    if (failure?.code === "fenced") session.abort.abort(failure);
+  });
 }
 
 /** What one write holds besides the journal rows that wait. */
@@ -115,9 +138,16 @@ export function write(
   parts: SessionWrite,
   told: (failure?: StatewrightError) => void,
 ): void {
-  const waiting = [...saved.pending.values()];
+  const { effects, waiting, failure } = encoded([...saved.pending.values()], parts.checkpoint);
   saved.pending.clear();
-  const effects = waiting.flatMap((effect) => rowsOf(effect, parts.checkpoint));
+  if (failure !== undefined) {
+    saved.failure ??= failure;
+    if (parts.checkpoint !== undefined || parts.interrupts !== undefined) {
+      for (const effect of waiting) saved.pending.set(keyOf(effect.row), effect);
+      told(failure);
+      return;
+    }
+  }
   saved.store.commit(
     {
       ...parts,
@@ -139,6 +169,30 @@ export function written(session: Session, saved: Saved, parts: SessionWrite): Pr
   return new Promise((resolve, reject) =>
     write(session, saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))),
   );
+}
+
+/** The rows of what waits. An outcome that cannot be saved is left out and told so: the others are kept. */
+function encoded(
+  pending: readonly PendingEffect[],
+  checkpoint: CheckpointWrite | undefined,
+): {
+  readonly effects: readonly EffectRow[];
+  readonly waiting: readonly PendingEffect[];
+  readonly failure: StatewrightError | undefined;
+} {
+  const effects: EffectRow[] = [];
+  const waiting: PendingEffect[] = [];
+  let failure: StatewrightError | undefined;
+  for (const effect of pending) {
+    try {
+      effects.push(...rowsOf(effect, checkpoint));
+      waiting.push(effect);
+    } catch (error) {
+      failure ??= error as StatewrightError;
+      effect.told?.(error as StatewrightError);
+    }
+  }
+  return { effects, waiting, failure };
 }
 
 function rowsOf(effect: PendingEffect, checkpoint: CheckpointWrite | undefined): readonly EffectRow[] {

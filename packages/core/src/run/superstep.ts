@@ -1,7 +1,7 @@
 /** The superstep: fold the results of its tasks into the next state and decide what runs next. Pure: same input, same output. */
-import { type Draft, Immer } from "immer";
+import { type Draft, enableMapSet, enablePatches, Immer } from "immer";
 import { describeThrown, type ErrorPlace, StatewrightError } from "../base/errors.ts";
-import { deepFreeze, isPlainObject } from "../base/json.ts";
+import { deepFreeze, isPlainObject, sameData } from "../base/json.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import type { Control, Task } from "../checkpoint/checkpoint.ts";
 import { edgeFrom, type Plan } from "../compile/plan.ts";
@@ -71,7 +71,7 @@ export function superstep(
   before: { readonly state: State; readonly joins: Control["joins"] },
   results: readonly Finished[],
 ): StepResult {
-  const { state, deltas } = fold(plan, step, before.state, results);
+  const { state, deltas } = fold(plan, before.state, results);
   return { state, deltas, ...nextTasks(plan, step, state, before.joins, results) };
 }
 
@@ -89,7 +89,7 @@ export function foldWrites(
   state: State,
   writes: readonly Write[],
 ): Pick<StepResult, "state" | "deltas"> {
-  return fold(plan, step, state, [{ task: { id: `${step}:0`, node: START }, outcome: { writes, leads: [] } }]);
+  return fold(plan, state, [{ task: { id: `${step}:0`, node: START }, outcome: { writes, leads: [] } }]);
 }
 
 /** Parse a partial state; throws `unknown_channel` or `invalid_update`. `node` is where it came from. */
@@ -146,6 +146,14 @@ function readCommand(plan: Plan, node: string, state: State, command: Recipe<unk
       place: { graph: plan.graph.name, node },
     });
   }
+  const takesInput = plan.nodes.get(target)?.kind === "task";
+  if (takesInput !== (commandKind(command) === "send")) {
+    throw new StatewrightError("dead_route", {
+      what: `the node "${node}" in graph "${plan.graph.name}" leads to "${target}" ${takesInput ? "without an input, which it takes" : "with an input, which it does not take"}`,
+      next: takesInput ? `Use send("${target}", input)` : `Use goto("${target}")`,
+      place: { graph: plan.graph.name, node },
+    });
+  }
   if (commandKind(command) === "send")
     return { writes: [], leads: [readSend(plan, node, target, (command as Send).input)] };
   const { update } = command as Goto;
@@ -164,11 +172,14 @@ function readSend(plan: Plan, source: string, target: string, input: unknown): E
   });
 }
 
+enablePatches();
+enableMapSet();
 const drafts: Immer = new Immer({ autoFreeze: false });
 
 function readRecipe(plan: Plan, node: string, state: State, command: Recipe<unknown>): Write[] {
   const [changed, patches] = drafts.produceWithPatches(state, (draft: Draft<State>) => {
-    command.recipe(draft as Draft<unknown>);
+    const returned: unknown = command.recipe(draft as Draft<unknown>);
+    if (returned instanceof Promise) throw asynchronous(plan, node, "recipe", returned);
   });
   const touched = new Map<string, Patch[]>();
   for (const patch of patches) {
@@ -180,13 +191,20 @@ function readRecipe(plan: Plan, node: string, state: State, command: Recipe<unkn
     };
     touched.set(channel, [...(touched.get(channel) ?? []), inner]);
   }
-  return [...touched].map(([channel, inner]) => draftWrite(plan, node, channel, changed[channel], inner));
+  return [...touched].map(([channel, inner]) => draftWrite(plan, node, state, channel, changed[channel], inner));
 }
 
-function draftWrite(plan: Plan, node: string, name: string, value: unknown, patches: readonly Patch[]): Write {
+function draftWrite(
+  plan: Plan,
+  node: string,
+  state: State,
+  name: string,
+  value: unknown,
+  patches: readonly Patch[],
+): Write {
   const channel = plan.graph.state.channels[name];
-  if (channel === undefined) return readUpdate(plan, node, { [name]: value })[0] as Write;
-  if (channel.kind !== "last" && channel.kind !== "ephemeral" && channel.kind !== "untracked") {
+  if (channel === undefined) return readUpdate(plan, node, { [name]: value ?? null })[0] as Write;
+  if (!keepsOne(channel)) {
     throw new StatewrightError("invalid_update", {
       what: `the recipe of node "${node}" changed the channel "${name}", which folds its writes`,
       next: "Return the new items for it instead, or overwrite(value)",
@@ -194,16 +212,35 @@ function draftWrite(plan: Plan, node: string, name: string, value: unknown, patc
     });
   }
   const whole = readWrite(channel, name, value, { graph: plan.graph.name, node });
-  const replaces = patches.some((patch) => patch.path.length === 0);
-  return replaces || channel.kind !== "last" ? whole : { channel: name, kind: "draft", value: whole.value, patches };
+  const kept =
+    channel.kind === "last" &&
+    patches.every((patch) => patch.path.length > 0 && leadsThroughData(state[name], patch.path)) &&
+    sameData(whole.value, value);
+  return kept ? { channel: name, kind: "draft", value: whole.value, patches } : whole;
 }
 
-/** The state as later items of the same return see it: with what the earlier ones wrote to channels that keep the last value. */
+/** Whether a path meets only objects and lists: what changed inside a map or a set is saved whole. */
+function leadsThroughData(value: unknown, path: Patch["path"]): boolean {
+  let at = value;
+  for (const key of path) {
+    if (at === undefined) return true;
+    if (!Array.isArray(at) && !isPlainObject(at)) return false;
+    at = Object.hasOwn(at, key) ? at[key as keyof typeof at] : undefined;
+  }
+  return true;
+}
+
+/** The state as later items of the same return see it: with what the earlier ones wrote to channels that keep one value. */
 function withWrites(plan: Plan, state: State, writes: readonly Write[]): State {
-  const lasts = writes.filter((write) => plan.graph.state.channels[write.channel]?.kind === "last");
+  const lasts = writes.filter((write) => keepsOne(plan.graph.state.channels[write.channel]));
   return lasts.length === 0
     ? state
     : { ...state, ...Object.fromEntries(lasts.map((write) => [write.channel, write.value])) };
+}
+
+/** Whether a write to a channel takes the place of its value, instead of being folded into it. */
+function keepsOne(channel: Channel | undefined): boolean {
+  return channel?.kind === "last" || channel?.kind === "ephemeral" || channel?.kind === "untracked";
 }
 
 interface ChannelWrites {
@@ -213,7 +250,6 @@ interface ChannelWrites {
 
 function fold(
   plan: Plan,
-  step: number,
   state: State,
   results: readonly Finished[],
 ): { readonly state: State; readonly deltas: Record<string, Delta> } {
@@ -233,7 +269,7 @@ function fold(
     deltas[name] = { kind: "clear" };
   }
   for (const entry of written.values()) {
-    const folded = foldChannel(plan, step, state[entry.channel], entry);
+    const folded = foldChannel(plan, state[entry.channel], entry);
     next[entry.channel] = folded.value;
     deltas[entry.channel] = folded.delta;
   }
@@ -242,18 +278,16 @@ function fold(
 
 function foldChannel(
   plan: Plan,
-  step: number,
   current: unknown,
   { channel: name, by }: ChannelWrites,
 ): { readonly value: unknown; readonly delta: Delta } {
   const channel = plan.graph.state.channels[name] as Channel;
-  const folds = channel.kind !== "last" && channel.kind !== "ephemeral" && channel.kind !== "untracked";
+  const folds = !keepsOne(channel);
   const rivals = folds ? by.filter(({ write }) => write.kind === "overwrite") : by;
   const writers = new Set(rivals.map(({ task }) => task.id));
   if (writers.size > 1)
     throw conflict(
       plan,
-      step,
       name,
       rivals.map(({ task }) => task.node),
       folds,
@@ -262,29 +296,39 @@ function foldChannel(
   const lastWrite = by[by.length - 1]?.write;
   if (base === undefined && by.length === 1 && lastWrite?.kind === "draft")
     return { value: deepFreeze(lastWrite.value), delta: { kind: "patch", patches: lastWrite.patches } };
-  const values = by.filter(({ write }) => write.kind !== "overwrite" || !folds).map(({ write }) => write.value);
-  if (!folds) return channel.fold(current, values);
-  if (base === undefined) return tryFold(plan, step, name, by, () => channel.fold(current, values));
-  const value =
-    values.length === 0 ? base.value : tryFold(plan, step, name, by, () => channel.fold(base.value, values)).value;
-  return { value, delta: { kind: "replace", value } };
+  if (!folds)
+    return channel.fold(
+      current,
+      by.map(({ write }) => write.value),
+    );
+  const folding = by.filter(({ write }) => write.kind !== "overwrite");
+  const from = base === undefined ? current : base.value;
+  if (channel.kind === "reduce") {
+    const value = folding.reduce((before, each) => reduced(plan, name, channel, before, each), from);
+    return { value, delta: { kind: "replace", value } };
+  }
+  const folded = channel.fold(
+    from,
+    folding.map(({ write }) => write.value),
+  );
+  return base === undefined ? folded : { value: folded.value, delta: { kind: "replace", value: folded.value } };
 }
 
-function tryFold<Result>(
+/** One write through a reducer, which is code of the author: its failure names the node whose write it was given. */
+function reduced(
   plan: Plan,
-  step: number,
-  channel: string,
-  by: ChannelWrites["by"],
-  work: () => Result,
-): Result {
+  name: string,
+  channel: Channel,
+  current: unknown,
+  { task: { node }, write }: ChannelWrites["by"][number],
+): unknown {
   try {
-    return work();
+    return channel.fold(current, [write.value]).value;
   } catch (cause) {
-    const node = by[0]?.task.node ?? "";
     throw new StatewrightError("invalid_update", {
-      what: `the reducer of the channel "${channel}" threw for a write of "${node}": ${describeThrown(cause)}`,
+      what: `the reducer of the channel "${name}" threw for a write of "${node}": ${describeThrown(cause)}`,
       next: "Mend the reducer: it gets the current value and one write and returns the next value",
-      place: { graph: plan.graph.name, node, step, channel },
+      place: { graph: plan.graph.name, node, channel: name },
       cause,
     });
   }
@@ -292,7 +336,6 @@ function tryFold<Result>(
 
 function conflict(
   plan: Plan,
-  step: number,
   channel: string,
   nodes: readonly string[],
   folds: boolean,
@@ -303,7 +346,7 @@ function conflict(
     next: folds
       ? "Let one of them overwrite it"
       : "Let one of them write it, or make it a list, a record or a reduce channel",
-    place: { graph: plan.graph.name, step, channel },
+    place: { graph: plan.graph.name, channel },
   });
 }
 
@@ -346,18 +389,18 @@ function nextTasks(
     delete arrived[target];
     for (const source of sources) lead(target, source);
   }
-  if (plain.size === 0 && sent.length === 0) refuseHalfJoins(plan, step, arrived);
+  if (plain.size === 0 && sent.length === 0) refuseHalfJoins(plan, arrived);
   return { ...toTasks(plan, step, plain, sent), joins: arrived };
 }
 
 /** Nothing runs next and a join still waits: its work would be lost in silence. */
-function refuseHalfJoins(plan: Plan, step: number, arrived: Control["joins"]): void {
+function refuseHalfJoins(plan: Plan, arrived: Control["joins"]): void {
   for (const [target, sources] of Object.entries(arrived)) {
     const missing = (plan.joins.get(target) ?? []).filter((source) => !sources.includes(source));
     throw new StatewrightError("dead_route", {
       what: `the join to "${target}" in graph "${plan.graph.name}" still waits for ${missing.map((source) => `"${source}"`).join(" and ")}, and nothing runs any more`,
       next: "Lead every branch to the join, or lead the others to END before it",
-      place: { graph: plan.graph.name, node: target, step },
+      place: { graph: plan.graph.name, node: target },
     });
   }
 }
@@ -448,8 +491,9 @@ function callChoice(
   source: string,
   plan: Plan,
 ): unknown {
+  let answer: unknown;
   try {
-    return choose();
+    answer = choose();
   } catch (cause) {
     throw new StatewrightError("node_failed", {
       what: `the ${kind} after "${source}" in graph "${plan.graph.name}" threw: ${describeThrown(cause)}`,
@@ -458,6 +502,18 @@ function callChoice(
       cause,
     });
   }
+  if (answer instanceof Promise) throw asynchronous(plan, source, kind, answer);
+  return answer;
+}
+
+/** A function that must decide at once gave a promise: refused, and what becomes of the promise concerns nobody. */
+function asynchronous(plan: Plan, node: string, kind: string, promise: Promise<unknown>): StatewrightError {
+  promise.catch(() => undefined);
+  return new StatewrightError("invalid_update", {
+    what: `the ${kind} of "${node}" in graph "${plan.graph.name}" is asynchronous`,
+    next: "Await in the body of a node, and decide here from the state alone",
+    place: { graph: plan.graph.name, node },
+  });
 }
 
 function toTasks(

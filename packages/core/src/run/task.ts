@@ -1,5 +1,5 @@
 /** One task: a node's body, run with its policy, until it returns, fails, or asks a person. */
-import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { isStatewrightError, located, StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { deepFreeze, isPlainObject } from "../base/json.ts";
 import { type RetryPolicy, retryDelayMs } from "../base/retry.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
@@ -9,6 +9,7 @@ import type { NodeRecord } from "../define/graph.ts";
 import { answerSchema, type InterruptDeclaration, payloadSchema } from "../define/interrupt.ts";
 import type { NodeRuntime, StepOptions } from "../define/node.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
+import { whenAborted } from "./abort.ts";
 import { perform, recordFailure } from "./journal.ts";
 import { callModel } from "./model-call.ts";
 import { identityOf, pause, type Question, type TaskScope } from "./scope.ts";
@@ -71,12 +72,13 @@ function runAttempt(session: Session, task: Task, node: NodeRecord, attempt: num
     let controller: AbortController | undefined;
     let settled = false;
     let cancelTimer: (() => void) | undefined;
+    let stopListening: (() => void) | undefined;
 
     const finish = (result: TaskResult): void => {
       if (settled) return;
       settled = true;
       cancelTimer?.();
-      session.abort.signal.removeEventListener("abort", onAbort);
+      stopListening?.();
       resolve(result);
     };
     const giveUp = (result: TaskResult, reason: unknown): void => {
@@ -110,7 +112,7 @@ function runAttempt(session: Session, task: Task, node: NodeRecord, attempt: num
       onAbort();
       return;
     }
-    session.abort.signal.addEventListener("abort", onAbort, { once: true });
+    stopListening = whenAborted(session.abort.signal, onAbort);
     const { timeoutMs } = node.policy;
     if (timeoutMs !== undefined) {
       cancelTimer = session.world.schedule.after(timeoutMs, () => {
@@ -118,7 +120,8 @@ function runAttempt(session: Session, task: Task, node: NodeRecord, attempt: num
         giveUp({ kind: "failed", task, error }, error);
       });
     }
-    const scope: TaskScope = { task, node, attempt, signal, consult, suspend };
+    const ended = (): boolean => settled;
+    const scope: TaskScope = { task, node, attempt, signal, ended, consult, suspend };
     callBody(session, scope).then(
       (outcome) => {
         if (settled)
@@ -150,6 +153,12 @@ function nodeRuntime(session: Session, scope: TaskScope): NodeRuntime & { readon
   const { task, node } = scope;
   const keys = new Set<string>();
   const asked = new Map<string, number>();
+  const refused = (key: string): Promise<never> | undefined => {
+    if (scope.ended()) return abandoned(scope.signal().reason);
+    if (keys.has(key) || key === "") return Promise.reject(unfitKey(session, task, key));
+    keys.add(key);
+    return undefined;
+  };
   return {
     context: session.context,
     run: identityOf(session, task),
@@ -173,13 +182,13 @@ function nodeRuntime(session: Session, scope: TaskScope): NodeRuntime & { readon
       return "answer" in found ? found.answer : scope.suspend([found.open]);
     }) as NodeRuntime["interrupt"],
     step: (key, work, options = {}) => {
-      if (keys.has(key)) return Promise.reject(repeated(session, task, key));
-      keys.add(key);
+      const refusal = refused(key);
+      if (refusal !== undefined) return refusal;
       return runStep(session, scope, key, work, options);
     },
     model: (call, key = "model") => {
-      if (keys.has(key)) return Promise.reject(repeated(session, task, key));
-      keys.add(key);
+      const refusal = refused(key);
+      if (refusal !== undefined) return refusal;
       return callModel(session, scope, key, call);
     },
     progress: (text) => emit(session, { type: "node.progress", node: task.node, task: task.id, text }),
@@ -224,10 +233,19 @@ const programming: ReadonlySet<string> = new Set([
 
 function mayRetry(retry: RetryPolicy, error: StatewrightError, attempt: number): boolean {
   const original = error.code === "node_failed" ? error.cause : error;
-  if (retry.on !== undefined) return retry.on(original, attempt);
+  if (retry.on !== undefined) return mayBy(retry.on, original, attempt);
   if (isStatewrightError(original, "model_failed")) return isPlainObject(original.details) && original.details["retryable"] === true;
   if (isStatewrightError(original)) return original.code === "task_timeout";
   return !(original instanceof Error && programming.has(original.name));
+}
+
+/** A predicate that throws has not said yes: the failure that it was asked about is the one to tell. */
+function mayBy(on: NonNullable<RetryPolicy["on"]>, error: unknown, attempt: number): boolean {
+  try {
+    return on(error, attempt);
+  } catch {
+    return false;
+  }
 }
 
 function failed(session: Session, task: Task, attempt: number, thrown: unknown): TaskResult {
@@ -235,7 +253,8 @@ function failed(session: Session, task: Task, attempt: number, thrown: unknown):
 }
 
 function nodeFailed(session: Session, task: Task, attempt: number, thrown: unknown): StatewrightError {
-  if (isStatewrightError(thrown)) return thrown;
+  const place = placeOf(session, { node: task.node, task: task.id, attempt });
+  if (isStatewrightError(thrown)) return located(thrown, place);
   const said =
     thrown instanceof Error
       ? thrown.message || thrown.name
@@ -245,7 +264,7 @@ function nodeFailed(session: Session, task: Task, attempt: number, thrown: unkno
   return new StatewrightError("node_failed", {
     what: `the node "${task.node}" in graph "${session.plan.graph.name}" failed: ${said}`,
     next: "Mend what its cause says, then resume the thread: finished work is kept",
-    place: placeOf(session, { node: task.node, task: task.id, attempt }),
+    place,
     cause: thrown,
   });
 }
@@ -318,9 +337,16 @@ function questionRow(session: Session, saved: Saved, task: Task, { id, key, payl
   };
 }
 
-function repeated(session: Session, task: Task, key: string): StatewrightError {
+/** A body that was cancelled, timed out or waits for a person starts no further effect. It may not be listening any more. */
+function abandoned(reason: unknown): Promise<never> {
+  const refusal = Promise.reject(reason);
+  refusal.catch(() => undefined);
+  return refusal;
+}
+
+function unfitKey(session: Session, task: Task, key: string): StatewrightError {
   return new StatewrightError("repeated_step", {
-    what: `the node "${task.node}" used the step key "${key}" twice in one task`,
+    what: `the node "${task.node}" ${key === "" ? "used an empty step key" : `used the step key "${key}" twice in one task`}`,
     next: "Give each step of a task a key of its own, such as one with the item's id",
     place: placeOf(session, { node: task.node, task: task.id }),
   });

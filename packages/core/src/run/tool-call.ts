@@ -13,6 +13,7 @@ import { jsonSchemaOf, parseArgs, takesNothing } from "../tool/model-tool.ts";
 import { isResult, resultOf, resultOfError, type ToolOutput, type ToolResult } from "../tool/result.ts";
 import type { Tool, ToolCall, ToolRetryOn, ToolRuntime, ToolSpec } from "../tool/tool.ts";
 import { isToolError, ToolError, toToolError } from "../tool/tool-error.ts";
+import { whenAborted } from "./abort.ts";
 import { idempotencyKeyOf, perform } from "./journal.ts";
 import { createTableKernel, type Kernel } from "./kernel.ts";
 import { hookRuntime, identityOf, pause, type TaskScope } from "./scope.ts";
@@ -366,6 +367,7 @@ function attemptOnce(
     const outer = scope.signal();
     let settled = false;
     let cancelTimer: (() => void) | undefined;
+    let stopListening: (() => void) | undefined;
     const settle = (act: () => void): void => {
       if (settled) {
         session.world.log("warn", `a late result of the tool "${tool.spec.name}" was dropped`, {
@@ -376,7 +378,7 @@ function attemptOnce(
       }
       settled = true;
       cancelTimer?.();
-      outer.removeEventListener("abort", onAbort);
+      stopListening?.();
       act();
     };
     const stop = (error: ToolError): void => {
@@ -384,14 +386,14 @@ function attemptOnce(
       controller.abort(error);
     };
     const onAbort = (): void => stop(ToolError.cancelled());
-    outer.addEventListener("abort", onAbort, { once: true });
-    const { timeoutMs } = tool.spec;
-    if (timeoutMs !== undefined)
-      cancelTimer = session.world.schedule.after(timeoutMs, () => stop(ToolError.timeout(timeoutMs)));
     if (outer.aborted) {
       onAbort();
       return;
     }
+    stopListening = whenAborted(outer, onAbort);
+    const { timeoutMs } = tool.spec;
+    if (timeoutMs !== undefined)
+      cancelTimer = session.world.schedule.after(timeoutMs, () => stop(ToolError.timeout(timeoutMs)));
     const runtime = toolRuntime(call, tool.spec, execution, attempt, controller.signal, () => !settled);
     Promise.resolve()
       .then(() => tool.call(session.state as never, runtime as never, toolCall))

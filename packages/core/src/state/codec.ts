@@ -4,7 +4,7 @@
  * Text is JSON in which an object `{ "$": tag, "v": … }` stands for a value that JSON has no form for. What a text
  * names is never constructed: only the tags below and codecs registered in code are known (rules E48, R1).
  */
-import { StatewrightError } from "../base/errors.ts";
+import { isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { isPlainObject } from "../base/json.ts";
 
 /** How values of one class are saved and made again. `tag` is written into the file and must never change. */
@@ -25,6 +25,11 @@ export interface Codec {
 
 const errorClasses = { Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
 
+/** Tags of the format itself: no class may take one. */
+const builtIn: ReadonlySet<string> = new Set(
+  "undefined number bigint date url regexp set map bytes error object".split(" "),
+);
+
 const views = {
   Int8Array,
   Uint8Array,
@@ -38,11 +43,19 @@ const views = {
   BigInt64Array,
   BigUint64Array,
   DataView,
+  ...halfFloats(),
 };
+
+/** The newest typed array, where the platform has it. */
+function halfFloats(): Record<string, new (buffer: ArrayBufferLike) => unknown> {
+  const { Float16Array } = globalThis as { Float16Array?: new (buffer: ArrayBufferLike) => unknown };
+  return Float16Array === undefined ? {} : { Float16Array };
+}
 
 /** A codec for plain data, the built-in types of rule E48, and the classes given here. */
 export function createCodec(classes: readonly ClassCodec[] = []): Codec {
   const byTag = new Map(classes.map((codec) => [codec.tag, codec]));
+  checkTags(classes);
 
   function lower(value: unknown, path: string, above: readonly object[], what: string): unknown {
     switch (typeof value) {
@@ -67,9 +80,12 @@ export function createCodec(classes: readonly ClassCodec[] = []): Codec {
     const inside = [...above, value];
     const down = (child: unknown, key: string | number): unknown =>
       lower(child, path === "" ? String(key) : `${path}.${key}`, inside, what);
-    if (Array.isArray(value)) return lowerArray(value, down);
-    for (const codec of classes)
-      if (codec.matches(value)) return { $: codec.tag, v: down(codec.encode(value), codec.tag) };
+    const codec = classes.find((each) => each.matches(value));
+    if (codec !== undefined) return { $: codec.tag, v: down(encodedBy(codec, value, what, path), codec.tag) };
+    if (Array.isArray(value)) {
+      if (className(value) !== "Array") throw unencodable(what, path, `an instance of ${className(value)}`);
+      return lowerArray(value, down);
+    }
     if (isPlainObject(value)) return lowerObject(value, down, unencodable, what, path);
     const tagged = lowerBuiltIn(value, down);
     if (tagged === undefined) throw unencodable(what, path, `an instance of ${className(value)}`);
@@ -101,13 +117,12 @@ export function createCodec(classes: readonly ClassCodec[] = []): Codec {
   return {
     encode: (value, what) => JSON.stringify(lower(value, "", [], what)),
     decode: (text) => {
-      let data: unknown;
       try {
-        data = JSON.parse(text);
+        const data: unknown = JSON.parse(text);
+        return text.includes('"$":') ? lift(data) : data;
       } catch (cause) {
-        throw corrupt("a saved value is not JSON", cause);
+        throw isStatewrightError(cause) ? cause : corrupt("a saved value cannot be read", cause);
       }
-      return text.includes('"$":') ? lift(data) : data;
     },
   };
 }
@@ -150,16 +165,17 @@ function lowerObject(
 }
 
 function lowerBuiltIn(value: object, down: (child: unknown, key: string | number) => unknown): unknown {
-  if (value instanceof Date) return { $: "date", v: Number.isNaN(value.getTime()) ? null : value.getTime() };
-  if (value instanceof Map)
-    return { $: "map", v: [...value].map(([key, item], index) => [down(key, index), down(item, index)]) };
-  if (value instanceof Set) return { $: "set", v: [...value].map((item, index) => down(item, index)) };
-  if (value instanceof URL) return { $: "url", v: value.href };
-  if (value instanceof RegExp) return { $: "regexp", v: [value.source, value.flags] };
+  const kind = className(value);
   if (value instanceof Error) return lowerError(value, down);
-  if (value instanceof ArrayBuffer) return { $: "bytes", v: ["ArrayBuffer", toBase64(new Uint8Array(value))] };
+  if (kind === "Date" && value instanceof Date) return { $: "date", v: Number.isNaN(value.getTime()) ? null : value.getTime() };
+  if (kind === "Map" && value instanceof Map)
+    return { $: "map", v: [...value].map(([key, item], index) => [down(key, index), down(item, index)]) };
+  if (kind === "Set" && value instanceof Set) return { $: "set", v: [...value].map((item, index) => down(item, index)) };
+  if (kind === "URL" && value instanceof URL) return { $: "url", v: value.href };
+  if (kind === "RegExp" && value instanceof RegExp)
+    return { $: "regexp", v: [value.source, value.flags, value.lastIndex] };
+  if (kind === "ArrayBuffer" && value instanceof ArrayBuffer) return { $: "bytes", v: ["ArrayBuffer", toBase64(new Uint8Array(value))] };
   if (ArrayBuffer.isView(value)) {
-    const kind = className(value);
     if (kind !== "Buffer" && !Object.hasOwn(views, kind)) return undefined;
     return { $: "bytes", v: [kind, toBase64(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))] };
   }
@@ -170,10 +186,11 @@ function lowerError(error: Error, down: (child: unknown, key: string) => unknown
   const own: [string, unknown][] = [];
   for (const key of Object.keys(error))
     if (key !== "cause" && key !== "stack" && key !== "message") own.push([key, down(error[key as keyof Error], key)]);
+  if (error instanceof AggregateError) own.push(["errors", down(error.errors, "errors")]);
   return {
     $: "error",
     v: {
-      class: Object.hasOwn(errorClasses, className(error)) ? className(error) : "Error",
+      class: errorClassOf(error),
       name: error.name,
       message: error.message,
       ...(error.stack === undefined ? {} : { stack: error.stack }),
@@ -181,6 +198,11 @@ function lowerError(error: Error, down: (child: unknown, key: string) => unknown
       own,
     },
   };
+}
+
+function errorClassOf(error: Error): string {
+  if (error instanceof AggregateError) return "AggregateError";
+  return Object.hasOwn(errorClasses, className(error)) ? className(error) : "Error";
 }
 
 function liftBuiltIn(tag: string, data: unknown, lift: (value: unknown) => unknown): unknown {
@@ -196,7 +218,7 @@ function liftBuiltIn(tag: string, data: unknown, lift: (value: unknown) => unkno
     case "url":
       return new URL(String(data));
     case "regexp":
-      return new RegExp(String(listOf(data)[0]), String(listOf(data)[1]));
+      return liftRegExp(listOf(data));
     case "set":
       return new Set(listOf(data).map(lift));
     case "map":
@@ -215,6 +237,12 @@ function liftBuiltIn(tag: string, data: unknown, lift: (value: unknown) => unkno
   }
 }
 
+function liftRegExp([source, flags, lastIndex]: readonly unknown[]): RegExp {
+  const expression = new RegExp(String(source), String(flags));
+  expression.lastIndex = Number(lastIndex ?? 0);
+  return expression;
+}
+
 function liftBytes(kind: string, bytes: Uint8Array): unknown {
   if (kind === "ArrayBuffer") return bytes.buffer;
   if (kind === "Buffer") {
@@ -230,15 +258,33 @@ function liftError(data: unknown, lift: (value: unknown) => unknown): Error {
   if (!isPlainObject(data)) throw corrupt("a saved error is not an object", undefined);
   const kind = String(data["class"]);
   const Class = Object.hasOwn(errorClasses, kind) ? errorClasses[kind as keyof typeof errorClasses] : Error;
-  const error = new Class(String(data["message"]), "cause" in data ? { cause: lift(data["cause"]) } : undefined);
+  const options = "cause" in data ? { cause: lift(data["cause"]) } : undefined;
+  const error =
+    kind === "AggregateError"
+      ? new AggregateError([], String(data["message"]), options)
+      : new Class(String(data["message"]), options);
   if (error.name !== data["name"])
     Object.defineProperty(error, "name", { value: data["name"], configurable: true, writable: true });
   Object.defineProperty(error, "stack", { value: data["stack"], configurable: true, writable: true });
   for (const entry of listOf(data["own"])) {
     const [key, value] = listOf(entry);
-    if (key !== "name") define(error, String(key), lift(value));
+    if (key === "errors" && error instanceof AggregateError) error.errors = lift(value) as unknown[];
+    else if (key !== "name") define(error, String(key), lift(value));
   }
   return error;
+}
+
+function checkTags(classes: readonly ClassCodec[]): void {
+  const seen = new Set(builtIn);
+  for (const { tag } of classes) {
+    if (seen.has(tag)) {
+      throw new StatewrightError("invalid_option", {
+        what: `the tag "${tag}" of a class codec is taken`,
+        next: "Give every class a tag of its own that is no built-in type",
+      });
+    }
+    seen.add(tag);
+  }
 }
 
 function define(target: object, key: string, value: unknown): void {
@@ -271,11 +317,20 @@ function fromBase64(text: string): Uint8Array {
   return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
 }
 
-function unencodable(what: string, path: string, found: string): StatewrightError {
+function encodedBy(codec: ClassCodec, value: object, what: string, path: string): unknown {
+  try {
+    return codec.encode(value);
+  } catch (cause) {
+    throw unencodable(what, path, `a value that the codec "${codec.tag}" failed on`, cause);
+  }
+}
+
+function unencodable(what: string, path: string, found: string, cause?: unknown): StatewrightError {
   return new StatewrightError("unencodable_value", {
     what: `${what} holds ${found}${path === "" ? "" : ` at "${path}"`}, which cannot be saved`,
     next: "Keep plain data in state and results, or register a codec for the class",
     place: path === "" ? {} : { path },
+    cause,
   });
 }
 

@@ -151,18 +151,20 @@ export interface ToolDefinition<Name extends string, Input extends Schema, Injec
   readonly execution?: ToolExecution<SchemaOutput<Input>>;
   readonly run: (
     args: SchemaOutput<Input>,
-    runtime: ToolRuntime<unknown, InjectedOf<Inject>>,
+    runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,
   ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
   readonly reconcile?: (
     args: SchemaOutput<Input>,
-    runtime: ToolRuntime<unknown, InjectedOf<Inject>>,
+    runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,
   ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
 }
 
 /** Refuses, where it is wrong, a name that is both an argument and an injection: the one comes from the model, the other never does. */
-type Apart<Args, Inject> = keyof Args & keyof Inject extends never
+type Apart<Args, Inject> = string extends keyof Args
   ? unknown
-  : { readonly inject: { readonly [Name in keyof Args & keyof Inject]: never } };
+  : keyof Args & keyof Inject extends never
+    ? unknown
+    : { readonly inject: { readonly [Name in keyof Args & keyof Inject]: never } };
 
 /** A tool that `defineTool` made: `is` narrows a call to its arguments. */
 export interface DefinedTool<Name extends string = string, Args = unknown, State = unknown, Context = unknown>

@@ -1,0 +1,37 @@
+/** What a reply says that the blocks of a message cannot hold: saved under `provider.statewright` of the message. */
+import type { Json, JsonObject } from "@statewright/core";
+import { isObject, ownKey } from "./plain.ts";
+
+/** A part that is no block of ours, such as a call that the provider ran itself, and the block before which it stood. */
+export interface KeptPart {
+  readonly at: number;
+  readonly part: JsonObject;
+}
+
+/** Everything about a reply besides its blocks, finish and usage; what is unknown is absent. */
+export interface ReplyNotes {
+  /** The client that answered, such as `anthropic.messages`: only it gets its kept parts back. */
+  readonly from: string;
+  /** The provider's own word for why the model stopped. */
+  readonly reason?: string;
+  readonly response?: JsonObject;
+  readonly warnings?: readonly Json[];
+  readonly kept?: readonly KeptPart[];
+}
+
+/** The notes as they are saved. */
+export function savedNotes(notes: ReplyNotes): JsonObject {
+  const { kept, ...rest } = notes;
+  return { ...rest, ...(kept === undefined ? {} : { kept: kept.map(({ at, part }) => ({ at, part })) }) };
+}
+
+/** The kept parts of a saved message, if the client `to` made them; another client could not read them. */
+export function keptParts(provider: JsonObject | undefined, to: string): readonly KeptPart[] {
+  const notes = provider?.[ownKey];
+  if (!isObject(notes) || notes["from"] !== to || !Array.isArray(notes["kept"])) return [];
+  return (notes["kept"] as readonly Json[]).flatMap((kept) => {
+    if (!isObject(kept)) return [];
+    const { at, part } = kept;
+    return typeof at === "number" && isObject(part) ? [{ at, part }] : [];
+  });
+}

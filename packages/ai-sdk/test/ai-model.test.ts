@@ -1,0 +1,140 @@
+import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import type { Model } from "@statewright/core";
+import { describe, expect, expectTypeOf, test } from "vitest";
+import { aiModel, isLanguageModel, type LanguageModel } from "../src/index.ts";
+import { finish, finishV2, madeV2, madeV3, madeV4, streamOf } from "./support/hand-made.ts";
+import { ask, gate, listening, rejection, weather } from "./support/requests.ts";
+
+describe("what a request sets", () => {
+  const settings = {
+    tools: [weather],
+    temperature: 0,
+    maxOutputTokens: 9,
+    seed: 3,
+    headers: { "x-trace": "t" },
+    providerOptions: { made: { effort: "high" } },
+  };
+  const sent = {
+    tools: [
+      { type: "function", name: weather.name, description: weather.description, inputSchema: weather.inputSchema },
+    ],
+    temperature: 0,
+    maxOutputTokens: 9,
+    seed: 3,
+    headers: { "x-trace": "t" },
+    providerOptions: { made: { effort: "high" } },
+    toolChoice: { type: "required" },
+    prompt: [{ role: "user", content: [{ type: "text", text: "Hi" }] }],
+  };
+
+  test("is told to models of V4, V3 and V2", async () => {
+    const request = ask("Hi", { ...settings, toolChoice: "required" });
+    const four = madeV4([finish()]);
+    const three = madeV3([finish()]);
+    const two = madeV2([finishV2()]);
+    for (const { model } of [four, three, two]) await aiModel(model).respond(request, listening());
+    for (const { asked } of [four, three, two]) {
+      const { abortSignal, ...rest } = asked[0] ?? {};
+      expect(rest).toEqual(sent);
+      expect(abortSignal).toBeInstanceOf(AbortSignal);
+    }
+  });
+
+  test("what is not set is not there", async () => {
+    const made = madeV4([finish()]);
+    await aiModel(made.model).respond(ask("Hi", { toolChoice: "auto" }), listening());
+    expect(Object.keys(made.asked[0] ?? {}).toSorted()).toEqual(["abortSignal", "prompt"]);
+  });
+
+  test("one tool may be asked for", async () => {
+    const made = madeV4([finish()]);
+    await aiModel(made.model).respond(
+      ask("Hi", { tools: [weather], toolChoice: { tool: "get_weather" } }),
+      listening(),
+    );
+    expect(made.asked[0]?.toolChoice).toEqual({ type: "tool", toolName: "get_weather" });
+  });
+});
+
+describe("abort", () => {
+  const silent = (doStream: LanguageModelV4["doStream"]): LanguageModel => ({ ...madeV4([]).model, doStream });
+  const reason = new Error("enough");
+
+  test("a model that does not heed the signal is left, and its late stream is closed", async () => {
+    const late = gate();
+    const closed = gate();
+    const stream = new ReadableStream<LanguageModelV4StreamPart>({ cancel: closed.open });
+    const controller = new AbortController();
+    const model = aiModel(silent(() => late.passed.then(() => ({ stream }))));
+    const answer = rejection(model.respond(ask("Hi"), { signal: controller.signal }));
+    controller.abort(reason);
+    expect(await answer).toBe(reason);
+    late.open();
+    await closed.passed;
+  });
+
+  test("a stream that does not heed the signal is closed", async () => {
+    const closed = gate();
+    const stream = new ReadableStream<LanguageModelV4StreamPart>({
+      start: (streaming) => streaming.enqueue({ type: "text-delta", id: "0", delta: "It ra" }),
+      cancel: closed.open,
+    });
+    const controller = new AbortController();
+    const model = aiModel(silent(async () => ({ stream })));
+    const answer = rejection(
+      model.respond(ask("Hi"), { signal: controller.signal, delta: () => controller.abort(reason) }),
+    );
+    expect(await answer).toBe(reason);
+    await closed.passed;
+  });
+
+  test("an abort after the last part is still an abort", async () => {
+    const controller = new AbortController();
+    const parts: LanguageModelV4StreamPart[] = [{ type: "text-delta", id: "0", delta: "Rain" }, finish()];
+    const model = aiModel(silent(async () => ({ stream: streamOf(parts) })));
+    const answer = model.respond(ask("Hi"), { signal: controller.signal, delta: () => controller.abort(reason) });
+    expect(await rejection(answer)).toBe(reason);
+  });
+
+  test("no listener is left on a signal that lives on", async () => {
+    const { signal } = new AbortController();
+    let listeners = 0;
+    const counted = new Proxy(signal, {
+      get: (target, key) => {
+        if (key === "addEventListener") listeners += 1;
+        if (key === "removeEventListener") listeners -= 1;
+        const value: unknown = Reflect.get(target, key);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    await aiModel(madeV4([finish()]).model).respond(ask("Hi"), { signal: counted });
+    await rejection(aiModel(madeV4([]).model).respond(ask("Hi"), { signal: counted }));
+    expect(listeners).toBe(0);
+  });
+});
+
+describe("which models", () => {
+  test("a language model of any specification is one, a model of ours and other things are none", () => {
+    for (const { model } of [madeV4([]), madeV3([]), madeV2([])]) expect(isLanguageModel(model)).toBe(true);
+    expect(isLanguageModel(aiModel(madeV4([]).model))).toBe(false);
+    for (const other of [undefined, null, "openai/gpt-5", {}, () => undefined])
+      expect(isLanguageModel(other)).toBe(false);
+  });
+
+  test("a specification that is not spoken is named", () => {
+    const model = { ...madeV4([]).model, specificationVersion: "v9" as const } as unknown as LanguageModel;
+    expect(isLanguageModel(model)).toBe(true);
+    expect(() => aiModel(model)).toThrow(
+      'invalid_option: the language model "made/one" has specification "v9", the adapter speaks "v2", "v3" and "v4". Install a version of the provider\'s package that has one of these.',
+    );
+  });
+
+  test("a scripted model is no language model, by its type", () => {
+    expectTypeOf(madeV2([]).model).toExtend<LanguageModel>();
+    expectTypeOf(madeV3([]).model).toExtend<LanguageModel>();
+    expectTypeOf(madeV4([]).model).toExtend<LanguageModel>();
+    expectTypeOf<Model>().not.toExtend<LanguageModel>();
+    expectTypeOf<LanguageModelV4 & { readonly script: readonly string[] }>().not.toExtend<LanguageModel>();
+    expectTypeOf(aiModel).returns.toEqualTypeOf<Model>();
+  });
+});

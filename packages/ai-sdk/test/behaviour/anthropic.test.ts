@@ -1,0 +1,232 @@
+import { createAnthropic } from "@ai-sdk/anthropic";
+import type { Message, ModelReply } from "@statewright/core";
+import { describe, expect, test } from "vitest";
+import { aiModel } from "../../src/index.ts";
+import { anthropicFrames as frames } from "../support/frames.ts";
+import { ask, gate, listening, rejection, user, weather } from "../support/requests.ts";
+import { cutAfter, events, silentAfter, status, type WireServer, wireServer } from "../support/wire-server.ts";
+
+const modelOf = (server: WireServer) =>
+  aiModel(createAnthropic({ baseURL: `${server.url}/v1`, apiKey: "sk-ant-test-123456" })("claude-sonnet-4-5"));
+
+const answered = (reply: ModelReply, content: string): Message[] => [
+  user("Is it raining in Oslo?"),
+  { role: "assistant", id: "a1", ...reply },
+  {
+    role: "tool",
+    id: "r1",
+    callId: "toolu_1",
+    name: "get_weather",
+    isError: false,
+    content: [{ type: "text", text: content }],
+  },
+];
+
+describe("a turn with Anthropic", () => {
+  test("thought, text and a call arrive as blocks and as deltas, and go back as they came", async () => {
+    await using server = await wireServer(
+      events([
+        ...frames.start(),
+        ...frames.thinking(0, "I should look.", "c2lnbmF0dXJl"),
+        ...frames.redacted(1, "aGlkZGVu"),
+        ...frames.text(2, "Let me ", "look."),
+        ...frames.call(3, "toolu_1", "get_weather", '{"ci', 'ty":"Oslo"}'),
+        ...frames.end("tool_use"),
+      ]),
+      events([...frames.start(), ...frames.text(0, "It rains."), ...frames.end("end_turn")]),
+    );
+    const model = modelOf(server);
+    expect(model.id).toBe("anthropic/claude-sonnet-4-5");
+    const options = listening();
+    const first = await model.respond(
+      ask("Is it raining in Oslo?", { instructions: "Be brief.", tools: [weather], maxOutputTokens: 500 }),
+      options,
+    );
+    expect(first).toMatchObject({
+      finish: "calls",
+      usage: { inputTokens: 20, outputTokens: 9, cachedTokens: 16 },
+      content: [
+        { type: "reasoning", text: "I should look.", provider: { anthropic: { signature: "c2lnbmF0dXJl" } } },
+        { type: "reasoning", text: "", provider: { anthropic: { redactedData: "aGlkZGVu" } } },
+        { type: "text", text: "Let me look." },
+        { type: "call", id: "toolu_1", name: "get_weather", args: { city: "Oslo" } },
+      ],
+      provider: { statewright: { from: "anthropic.messages", reason: "tool_use", response: { id: "msg_1" } } },
+    });
+    expect(options.deltas).toEqual([
+      { type: "reasoning", text: "I should look." },
+      { type: "text", text: "Let me " },
+      { type: "text", text: "look." },
+      { type: "call", id: "toolu_1", name: "get_weather", argsText: '{"ci' },
+      { type: "call", id: "toolu_1", name: "get_weather", argsText: 'ty":"Oslo"}' },
+    ]);
+    expect(server.requests[0]?.headers["x-api-key"]).toBe("sk-ant-test-123456");
+    expect(server.requests[0]?.body).toMatchObject({
+      model: "claude-sonnet-4-5",
+      max_tokens: 500,
+      system: [{ type: "text", text: "Be brief." }],
+      messages: [{ role: "user", content: [{ type: "text", text: "Is it raining in Oslo?" }] }],
+      tools: [{ name: "get_weather", description: weather.description, input_schema: weather.inputSchema }],
+    });
+
+    const saved = JSON.parse(JSON.stringify(first)) as ModelReply;
+    const second = await model.respond({ messages: answered(saved, "Rain, 7 °C"), tools: [weather] }, listening());
+    expect(second).toMatchObject({ finish: "stop", content: [{ type: "text", text: "It rains." }] });
+    expect(server.requests[1]?.body.messages.slice(1)).toEqual([
+      {
+        role: "assistant",
+        content: [
+          { type: "thinking", thinking: "I should look.", signature: "c2lnbmF0dXJl" },
+          { type: "redacted_thinking", data: "aGlkZGVu" },
+          { type: "text", text: "Let me look." },
+          { type: "tool_use", id: "toolu_1", name: "get_weather", input: { city: "Oslo" } },
+        ],
+      },
+      {
+        role: "user",
+        content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "Rain, 7 °C" }],
+      },
+    ]);
+  });
+
+  test("a search that the provider ran is no call of ours, and only its own client gets it back", async () => {
+    await using server = await wireServer(
+      events([...frames.start(), ...frames.search(0), ...frames.text(2, "It rains."), ...frames.end("end_turn")]),
+      events([...frames.start(), ...frames.text(0, "Yes."), ...frames.end("end_turn")]),
+    );
+    const model = modelOf(server);
+    const reply = await model.respond(ask("Is it raining in Oslo?"), listening());
+    expect(reply.finish).toBe("stop");
+    expect(reply.content).toEqual([{ type: "text", text: "It rains." }]);
+    const history = (from: ModelReply): Message[] => [
+      user("Is it raining in Oslo?"),
+      { role: "assistant", id: "a1", ...from },
+      { ...user("Sure?"), id: "u2" },
+    ];
+    await model.respond({ messages: history(reply), tools: [] }, listening());
+    expect(server.requests[1]?.body.messages[1].content).toMatchObject([
+      { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "oslo" } },
+      { type: "web_search_tool_result", tool_use_id: "srvtoolu_1" },
+      { type: "text", text: "It rains." },
+    ]);
+    const moved = JSON.parse(JSON.stringify(reply).replace("anthropic.messages", "other.chat")) as ModelReply;
+    await model.respond({ messages: history(moved), tools: [] }, listening());
+    expect(server.requests[2]?.body.messages[1].content).toEqual([{ type: "text", text: "It rains." }]);
+  });
+
+  test("an image in a tool's result, an error and data keep their kind", async () => {
+    await using server = await wireServer(
+      events([...frames.start(), ...frames.text(0, "Ok."), ...frames.end("end_turn")]),
+    );
+    const call = (id: string) => ({ type: "call" as const, id, name: "look", args: {} });
+    const tool = { role: "tool" as const, name: "look", isError: false };
+    await modelOf(server).respond(
+      {
+        tools: [],
+        messages: [
+          user("Look"),
+          { role: "assistant", id: "a1", finish: "calls", content: [call("c1"), call("c2"), call("c3")] },
+          {
+            ...tool,
+            id: "r1",
+            callId: "c1",
+            content: [
+              { type: "text", text: "Here:" },
+              { type: "image", mimeType: "image/png", data: "aW1n" },
+            ],
+          },
+          { ...tool, id: "r2", callId: "c2", isError: true, content: [{ type: "text", text: "No camera" }] },
+          { ...tool, id: "r3", callId: "c3", content: [{ type: "json", value: { lux: 3 } }] },
+        ],
+      },
+      listening(),
+    );
+    expect(server.requests[0]?.body.messages[2]).toEqual({
+      role: "user",
+      content: [
+        {
+          type: "tool_result",
+          tool_use_id: "c1",
+          content: [
+            { type: "text", text: "Here:" },
+            { type: "image", source: { type: "base64", media_type: "image/png", data: "aW1n" } },
+          ],
+        },
+        { type: "tool_result", tool_use_id: "c2", content: "No camera", is_error: true },
+        { type: "tool_result", tool_use_id: "c3", content: '{"lux":3}' },
+      ],
+    });
+  });
+
+  test("a reply that was cut by its length says so, also with a call in it", async () => {
+    await using server = await wireServer(
+      events([
+        ...frames.start(),
+        ...frames.call(0, "toolu_1", "get_weather", '{"city":"Os'),
+        ...frames.end("max_tokens"),
+      ]),
+    );
+    const reply = await modelOf(server).respond(ask("Oslo?", { tools: [weather] }), listening());
+    expect(reply).toMatchObject({
+      finish: "length",
+      content: [{ type: "call", name: "get_weather", args: null, raw: '{"city":"Os' }],
+    });
+  });
+});
+
+describe("what can go wrong with Anthropic", () => {
+  test("a stream that breaks in the middle is no reply, and may be tried again", async () => {
+    await using server = await wireServer(cutAfter([...frames.start(), ...frames.text(0, "It ra")]));
+    const options = listening();
+    const error = await rejection(modelOf(server).respond(ask("Oslo?"), options));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
+    expect(options.deltas).toEqual([{ type: "text", text: "It ra" }]);
+  });
+
+  test("a stream that ends politely without its end is no reply either", async () => {
+    await using server = await wireServer(events([...frames.start(), ...frames.text(0, "It ra")]));
+    const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
+    expect((error as Error).message).toContain('the reply of the model "anthropic/claude-sonnet-4-5" broke off');
+  });
+
+  test("an error in the middle of the stream", async () => {
+    const overloaded = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
+    await using server = await wireServer(events([...frames.start(), ...frames.text(0, "It ra"), overloaded]));
+    const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
+    expect((error as Error).message).toContain("Overloaded");
+  });
+
+  test("a limit says how long to wait", async () => {
+    const body = { type: "error", error: { type: "rate_limit_error", message: "Too many tokens" } };
+    await using server = await wireServer(status(429, body, { "retry-after": "7" }));
+    const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({
+      code: "model_failed",
+      details: { retryable: true, status: 429, retryAfterMs: 7000 },
+    });
+    expect((error as Error).message).toBe(
+      'model_failed: the model "anthropic/claude-sonnet-4-5" answered with status 429: Too many tokens. Run it again after 7 s. See docs/errors.md#model_failed.',
+    );
+  });
+
+  test("a refused request is not worth a retry", async () => {
+    const body = { type: "error", error: { type: "invalid_request_error", message: "max_tokens: too large" } };
+    await using server = await wireServer(status(400, body));
+    const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: false, status: 400 } });
+  });
+
+  test("an abort in the middle rejects with its reason and closes the connection", async () => {
+    const gone = gate();
+    await using server = await wireServer(silentAfter([...frames.start(), ...frames.text(0, "It ra")], gone.open));
+    const controller = new AbortController();
+    const reason = new Error("the user pressed stop");
+    const error = await rejection(
+      modelOf(server).respond(ask("Oslo?"), { signal: controller.signal, delta: () => controller.abort(reason) }),
+    );
+    expect(error).toBe(reason);
+    await gone.passed;
+  });
+});

@@ -1,0 +1,319 @@
+import { createOpenAI } from "@ai-sdk/openai";
+import type { Message, ModelReply } from "@statewright/core";
+import { describe, expect, test } from "vitest";
+import { aiModel } from "../../src/index.ts";
+import { chat, responses } from "../support/frames.ts";
+import { ask, gate, listening, rejection, user, weather } from "../support/requests.ts";
+import { cutAfter, events, silentAfter, status, type WireServer, wireServer } from "../support/wire-server.ts";
+
+const openai = (server: WireServer) => createOpenAI({ baseURL: `${server.url}/v1`, apiKey: "sk-test-123456" });
+const chatOf = (server: WireServer) => aiModel(openai(server).chat("gpt-4o"));
+const responsesOf = (server: WireServer) => aiModel(openai(server)("gpt-5"));
+
+const answered = (reply: ModelReply): Message[] => [
+  user("Is it raining in Oslo?"),
+  { role: "assistant", id: "a1", ...reply },
+  {
+    role: "tool",
+    id: "r1",
+    callId: "call_1",
+    name: "get_weather",
+    isError: false,
+    content: [{ type: "text", text: "Rain" }],
+  },
+];
+
+describe("a turn with OpenAI chat completions", () => {
+  test("settings reach the wire, text and usage come back", async () => {
+    await using server = await wireServer(events([...chat.text("It ", "rains."), ...chat.end("stop")]));
+    const options = listening();
+    const reply = await chatOf(server).respond(
+      ask("Is it raining in Oslo?", {
+        instructions: "Be brief.",
+        tools: [weather],
+        toolChoice: { tool: "get_weather" },
+        temperature: 0.2,
+        maxOutputTokens: 100,
+        seed: 7,
+        headers: { "x-trace": "t1" },
+        providerOptions: { openai: { user: "u-1" } },
+      }),
+      options,
+    );
+    expect(reply).toMatchObject({
+      finish: "stop",
+      content: [{ type: "text", text: "It rains." }],
+      usage: { inputTokens: 20, outputTokens: 9, cachedTokens: 16, reasoningTokens: 3 },
+      provider: {
+        statewright: {
+          from: "openai.chat",
+          reason: "stop",
+          response: { id: "chatcmpl-1", modelId: "gpt-4o-2024-08-06" },
+        },
+      },
+    });
+    expect(options.deltas).toEqual([
+      { type: "text", text: "It " },
+      { type: "text", text: "rains." },
+    ]);
+    expect(server.requests[0]?.headers).toMatchObject({ authorization: "Bearer sk-test-123456", "x-trace": "t1" });
+    expect(server.requests[0]?.body).toMatchObject({
+      model: "gpt-4o",
+      stream: true,
+      temperature: 0.2,
+      max_tokens: 100,
+      seed: 7,
+      user: "u-1",
+      tool_choice: { type: "function", function: { name: "get_weather" } },
+      messages: [
+        { role: "system", content: "Be brief." },
+        { role: "user", content: "Is it raining in Oslo?" },
+      ],
+      tools: [{ type: "function", function: { name: "get_weather", parameters: weather.inputSchema } }],
+    });
+  });
+
+  test("a call is wanted when it is there, whatever the finish reason says", async () => {
+    await using server = await wireServer(
+      events([...chat.call("call_1", "get_weather", '{"city":', '"Oslo"}'), ...chat.end("stop")]),
+      events([...chat.text("It rains."), ...chat.end("stop")]),
+    );
+    const model = chatOf(server);
+    const options = listening();
+    const reply = await model.respond(ask("Is it raining in Oslo?", { tools: [weather] }), options);
+    expect(reply).toMatchObject({
+      finish: "calls",
+      content: [{ type: "call", id: "call_1", name: "get_weather", args: { city: "Oslo" } }],
+    });
+    expect(options.deltas.map((delta) => delta.type === "call" && delta.argsText).join("")).toBe('{"city":"Oslo"}');
+    await model.respond({ messages: answered(reply), tools: [weather] }, listening());
+    expect(server.requests[1]?.body.messages.slice(1)).toEqual([
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [
+          { id: "call_1", type: "function", function: { name: "get_weather", arguments: '{"city":"Oslo"}' } },
+        ],
+      },
+      { role: "tool", tool_call_id: "call_1", content: "Rain" },
+    ]);
+  });
+
+  test("broken argument text is kept as it came", async () => {
+    await using server = await wireServer(
+      events([...chat.call("call_1", "get_weather", '{"city": Oslo'), ...chat.end("tool_calls")]),
+      events([...chat.text("Sorry."), ...chat.end("stop")]),
+    );
+    const model = chatOf(server);
+    const reply = await model.respond(ask("Oslo?", { tools: [weather] }), listening());
+    expect(reply).toMatchObject({ finish: "calls", content: [{ type: "call", args: null, raw: '{"city": Oslo' }] });
+    await model.respond({ messages: answered(reply), tools: [weather] }, listening());
+    expect(server.requests[1]?.body.messages[1].tool_calls[0].function.arguments).toBe("{}");
+  });
+
+  test("an image and a file of the user", async () => {
+    await using server = await wireServer(events([...chat.text("A cat."), ...chat.end("stop")]));
+    await chatOf(server).respond(
+      {
+        tools: [],
+        messages: [
+          {
+            role: "user",
+            id: "u1",
+            content: [
+              { type: "text", text: "What is it?" },
+              { type: "image", mimeType: "image/png", data: "aW1n" },
+              { type: "file", mimeType: "application/pdf", data: "JVBERi0=", name: "cat.pdf" },
+            ],
+          },
+        ],
+      },
+      listening(),
+    );
+    expect(server.requests[0]?.body.messages).toEqual([
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "What is it?" },
+          { type: "image_url", image_url: { url: "data:image/png;base64,aW1n" } },
+          { type: "file", file: { filename: "cat.pdf", file_data: "data:application/pdf;base64,JVBERi0=" } },
+        ],
+      },
+    ]);
+  });
+
+  test("what a person may not see is told as a filter, a cut reply as length", async () => {
+    await using server = await wireServer(
+      events([...chat.text("I"), ...chat.end("content_filter")]),
+      events([...chat.text("I"), ...chat.end("length")]),
+    );
+    expect((await chatOf(server).respond(ask("Hi"), listening())).finish).toBe("filter");
+    expect((await chatOf(server).respond(ask("Hi"), listening())).finish).toBe("length");
+  });
+});
+
+describe("a turn with OpenAI responses", () => {
+  test("encrypted reasoning goes back with the call that followed it", async () => {
+    await using server = await wireServer(
+      events([
+        ...responses.start(),
+        ...responses.reasoning("I should look."),
+        ...responses.call("call_1", "get_weather", '{"city":', '"Oslo"}'),
+        ...responses.end(),
+      ]),
+      events([...responses.start(), ...responses.text("It rains."), ...responses.end()]),
+    );
+    const model = responsesOf(server);
+    expect(model.id).toBe("openai/gpt-5");
+    const options = listening();
+    const providerOptions = { openai: { store: false, include: ["reasoning.encrypted_content"] } };
+    const request = ask("Is it raining in Oslo?", { tools: [weather], providerOptions });
+    const reply = await model.respond(request, options);
+    expect(reply).toMatchObject({
+      finish: "calls",
+      usage: { inputTokens: 20, outputTokens: 9, cachedTokens: 16, reasoningTokens: 3 },
+      content: [
+        {
+          type: "reasoning",
+          text: "I should look.",
+          provider: { openai: { itemId: "rs_1", reasoningEncryptedContent: "secret-thoughts" } },
+        },
+        { type: "call", id: "call_1", args: { city: "Oslo" }, provider: { openai: { itemId: "fc_1" } } },
+      ],
+    });
+    expect(options.deltas).toEqual([
+      { type: "reasoning", text: "I should look." },
+      { type: "call", id: "call_1", name: "get_weather", argsText: '{"city":' },
+      { type: "call", id: "call_1", name: "get_weather", argsText: '"Oslo"}' },
+    ]);
+    const saved = JSON.parse(JSON.stringify(reply)) as ModelReply;
+    const second = await model.respond({ ...request, messages: answered(saved) }, listening());
+    expect(second.content).toMatchObject([{ type: "text", text: "It rains." }]);
+    expect(server.requests[1]?.body.input.slice(1)).toMatchObject([
+      {
+        type: "reasoning",
+        id: "rs_1",
+        encrypted_content: "secret-thoughts",
+        summary: [{ type: "summary_text", text: "I should look." }],
+      },
+      { type: "function_call", call_id: "call_1", name: "get_weather", arguments: '{"city":"Oslo"}' },
+      { type: "function_call_output", call_id: "call_1", output: "Rain" },
+    ]);
+  });
+
+  test("a stream that ends without response.completed is no reply", async () => {
+    await using server = await wireServer(events([...responses.start(), ...responses.text("It ra")]));
+    const error = await rejection(responsesOf(server).respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
+  });
+
+  test("a response that failed in the middle", async () => {
+    const failed = {
+      type: "response.failed",
+      response: { id: "resp_1", error: { code: "server_error", message: "The server had an error" } },
+    };
+    await using server = await wireServer(events([...responses.start(), ...responses.text("It ra"), failed]));
+    const error = await rejection(responsesOf(server).respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
+    expect((error as Error).message).toContain("The server had an error");
+  });
+});
+
+describe("what can go wrong with OpenAI", () => {
+  test("a stream that breaks in the middle is no reply, and may be tried again", async () => {
+    await using server = await wireServer(cutAfter(chat.text("It ra")));
+    const options = listening();
+    const error = await rejection(chatOf(server).respond(ask("Oslo?"), options));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
+    expect(options.deltas).toEqual([{ type: "text", text: "It ra" }]);
+  });
+
+  test("a stream that ends politely without its end is no reply either", async () => {
+    await using server = await wireServer(events(chat.text("It ra")));
+    const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
+  });
+
+  test("a frame that is no JSON", async () => {
+    await using server = await wireServer(events([...chat.text("It ra"), '{"choices": [', ...chat.end("stop")]));
+    const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
+  });
+
+  test("an answer that is no stream at all", async () => {
+    await using server = await wireServer(status(200, "<html>Welcome to the proxy</html>"));
+    const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
+  });
+
+  test("a limit says how long to wait, in the finer header when there is one", async () => {
+    const body = { error: { message: "Rate limit reached", type: "tokens", code: "rate_limit_exceeded" } };
+    await using server = await wireServer(status(429, body, { "retry-after": "2", "retry-after-ms": "1250" }));
+    const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({
+      code: "model_failed",
+      details: { retryable: true, status: 429, retryAfterMs: 1250 },
+    });
+  });
+
+  test("an account without money is no limit that passes", async () => {
+    const body = {
+      error: { message: "You exceeded your quota", type: "insufficient_quota", code: "insufficient_quota" },
+    };
+    await using server = await wireServer(status(429, body));
+    const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: false, status: 429 } });
+  });
+
+  test("a broken server, with a body that is no JSON", async () => {
+    await using server = await wireServer(status(500, "<html>oops</html>"));
+    const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true, status: 500 } });
+  });
+
+  test("a wrong key is told without the key, and without the request", async () => {
+    const body = {
+      error: { message: "Incorrect API key provided: sk-test-123456, see x", type: "invalid_request_error" },
+    };
+    await using server = await wireServer(status(401, body));
+    const error = (await rejection(
+      chatOf(server).respond(
+        ask("a very private question", { headers: { "x-gateway": "gateway-secret" } }),
+        listening(),
+      ),
+    )) as Error;
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: false, status: 401 } });
+    const all = JSON.stringify([error.message, error, error.cause, { ...(error.cause as object) }, error.stack]);
+    expect(all).not.toContain("sk-test-123456");
+    expect(all).not.toContain("private");
+    expect(all).not.toContain("gateway-secret");
+  });
+
+  test("a server that is not there", async () => {
+    const server = await wireServer(status(200, {}));
+    const model = chatOf(server);
+    await server[Symbol.asyncDispose]();
+    const error = await rejection(model.respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
+    expect((error as Error).message).toContain('the model "openai/gpt-4o" could not be asked');
+  });
+
+  test("an abort in the middle rejects with its reason and closes the connection", async () => {
+    const gone = gate();
+    await using server = await wireServer(silentAfter(chat.text("It ra"), gone.open));
+    const controller = new AbortController();
+    const reason = new Error("the user pressed stop");
+    const error = await rejection(
+      chatOf(server).respond(ask("Oslo?"), { signal: controller.signal, delta: () => controller.abort(reason) }),
+    );
+    expect(error).toBe(reason);
+    await gone.passed;
+  });
+
+  test("an abort before anything is asked sends nothing", async () => {
+    await using server = await wireServer(status(200, {}));
+    const reason = new Error("too late");
+    expect(await rejection(chatOf(server).respond(ask("Oslo?"), { signal: AbortSignal.abort(reason) }))).toBe(reason);
+    expect(server.requests).toEqual([]);
+  });
+});

@@ -1,0 +1,96 @@
+import { StatewrightError } from "@statewright/core";
+import { describe, expect, test } from "vitest";
+import { modelFailure } from "../src/failure.ts";
+
+const failure = (thrown: unknown, during: "request" | "stream" = "request"): StatewrightError =>
+  modelFailure(thrown, { model: "made/one", during });
+
+const named = (name: string, message: string, fields: object = {}): Error =>
+  Object.assign(new Error(message), { name }, fields);
+
+const api = (fields: object): Error =>
+  named("AI_APICallError", "no", { url: "https://x.example", requestBodyValues: { a: 1 }, ...fields });
+
+describe("whether a retry may help", () => {
+  test.each<[string, boolean, unknown, "request" | "stream"]>([
+    ["the client's own judgement", false, api({ statusCode: 503, isRetryable: false }), "request"],
+    ["a status without a judgement", true, { statusCode: 503, message: "busy" }, "request"],
+    ["a status of the caller's fault", false, { statusCode: 422, message: "no" }, "request"],
+    ["a limit", true, { statusCode: 429, message: "slow" }, "request"],
+    ["an answer of 200 that cannot be read", true, api({ statusCode: 200, isRetryable: false }), "request"],
+    ["no connection", true, named("TypeError", "fetch failed"), "request"],
+    ["what the client cannot say", false, named("AI_UnsupportedFunctionalityError", "no audio"), "request"],
+    ["the same in a stream", false, named("AI_UnsupportedFunctionalityError", "no audio"), "stream"],
+    ["a bug in the client", false, new TypeError("x is not a function"), "request"],
+    ["anything that broke a stream", true, new TypeError("terminated"), "stream"],
+    ["an unreadable frame", true, named("AI_JSONParseError", "Unexpected token"), "request"],
+    ["a time limit of the client", true, named("TimeoutError", "too slow"), "request"],
+    [
+      "an empty account",
+      false,
+      api({ statusCode: 429, isRetryable: true, data: { error: { code: "insufficient_quota" } } }),
+      "request",
+    ],
+    ["words without a shape", true, "oops", "stream"],
+    ["nothing at all", true, undefined, "stream"],
+  ])("%s", (_what, retryable, thrown, during) => {
+    const error = failure(thrown, during);
+    expect(error.code).toBe("model_failed");
+    expect(error.details).toMatchObject({ retryable });
+  });
+});
+
+describe("how long to wait", () => {
+  const wait = (responseHeaders: object): unknown => failure(api({ statusCode: 429, responseHeaders })).details;
+
+  test.each([
+    [{ "retry-after": "3" }, 3000],
+    [{ "Retry-After": "0.5" }, 500],
+    [{ "retry-after": "3", "retry-after-ms": "2750" }, 2750],
+    [{ "retry-after": "Tue, 14 Nov 2023 22:13:30 GMT", date: "Tue, 14 Nov 2023 22:13:20 GMT" }, 10_000],
+  ])("%j", (headers, retryAfterMs) => {
+    expect(wait(headers)).toEqual({ retryable: true, status: 429, retryAfterMs });
+  });
+
+  test.each([
+    [{}],
+    [{ "retry-after": "soon" }],
+    [{ "retry-after": "-1" }],
+    [{ "retry-after": "Tue, 14 Nov 2023 22:13:30 GMT" }],
+  ])("%j says nothing", (headers) => {
+    expect(wait(headers)).toEqual({ retryable: true, status: 429 });
+  });
+});
+
+describe("what is told", () => {
+  test("neither keys nor the request, and no more than a few lines", () => {
+    const error = modelFailure(
+      api({
+        statusCode: 401,
+        message: `Bad key AIzaSyA1234567890abc or sk-proj-abcdef123 for Bearer zzz.yyy at /v1?key=opensesame, header tok with-dashes ${"x".repeat(5000)}`,
+        requestBodyValues: { messages: "very private" },
+      }),
+      { model: "made/one", during: "request", headers: { authorization: "Token with-dashes" } },
+    );
+    const all = [error.message, JSON.stringify(error), String(error.cause), JSON.stringify(error.cause)].join();
+    for (const secret of ["AIzaSyA", "sk-proj", "zzz.yyy", "opensesame", "with-dashes", "private"])
+      expect(all).not.toContain(secret);
+    expect(error.message.length).toBeLessThan(600);
+  });
+
+  test("a missing key names its variable", () => {
+    const error = failure(
+      named(
+        "AI_LoadAPIKeyError",
+        "Made API key is missing. Pass it using the 'apiKey' parameter or the MADE_API_KEY environment variable.",
+      ),
+    );
+    expect(error.code).toBe("missing_secret");
+    expect(error.message).toContain("MADE_API_KEY");
+  });
+
+  test("an error of ours stays what it is", () => {
+    const ours = new StatewrightError("model_failed", { what: "no", next: "Wait", details: { retryable: false } });
+    expect(failure(ours)).toBe(ours);
+  });
+});

@@ -1,0 +1,335 @@
+import type { LanguageModelV2StreamPart, LanguageModelV3StreamPart, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import type { Message, ModelReply } from "@statewright/core";
+import { describe, expect, test } from "vitest";
+import { aiModel } from "../src/index.ts";
+import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/hand-made.ts";
+import { ask, listening, rejection, user } from "./support/requests.ts";
+
+const replyV4 = (...parts: LanguageModelV4StreamPart[]): Promise<ModelReply> =>
+  aiModel(madeV4([...parts, finish()]).model).respond(ask("Hi"), listening());
+
+const replyV2 = (...parts: LanguageModelV2StreamPart[]): Promise<ModelReply> =>
+  aiModel(madeV2([...parts, finishV2()]).model).respond(ask("Hi"), listening());
+
+const callPart = (input: string, toolCallId = "c1") => ({
+  type: "tool-call" as const,
+  toolCallId,
+  toolName: "look",
+  input,
+});
+
+describe("one stream in three specifications", () => {
+  const shared = [
+    { type: "stream-start", warnings: [{ type: "other", message: "temperature was ignored" }] },
+    { type: "response-metadata", id: "r1", modelId: "one-2", timestamp: new Date(1_700_000_000_000) },
+    { type: "reasoning-start", id: "0", providerMetadata: { made: { itemId: "i1" } } },
+    { type: "reasoning-delta", id: "0", delta: "Hm" },
+    { type: "reasoning-end", id: "0", providerMetadata: { made: { signature: "s" } } },
+    { type: "text-start", id: "0" },
+    { type: "text-delta", id: "0", delta: "Look" },
+    { type: "text-end", id: "0" },
+    { type: "tool-input-start", id: "c1", toolName: "look" },
+    { type: "tool-input-delta", id: "c1", delta: '{"a":1}' },
+    { type: "tool-input-end", id: "c1" },
+    { ...callPart('{"a":1}'), providerMetadata: { made: { itemId: "i2" } } },
+  ] as const satisfies readonly unknown[];
+  const parts = shared.map(
+    (part) => part as LanguageModelV2StreamPart & LanguageModelV3StreamPart & LanguageModelV4StreamPart,
+  );
+
+  const expected = (reason: string | undefined): ModelReply => ({
+    content: [
+      { type: "reasoning", text: "Hm", provider: { made: { itemId: "i1", signature: "s" } } },
+      { type: "text", text: "Look" },
+      { type: "call", id: "c1", name: "look", args: { a: 1 }, provider: { made: { itemId: "i2" } } },
+    ],
+    finish: "calls",
+    usage: { inputTokens: 12, outputTokens: 7, cachedTokens: 8, reasoningTokens: 2 },
+    provider: {
+      statewright: {
+        from: "made.chat",
+        ...(reason === undefined ? {} : { reason }),
+        response: { id: "r1", modelId: "one-2", timestamp: "2023-11-14T22:13:20.000Z" },
+        warnings: [{ type: "other", message: "temperature was ignored" }],
+      },
+    },
+  });
+
+  test("V4", async () => {
+    expect(await aiModel(madeV4([...parts, finish("stop", "end")]).model).respond(ask("Hi"), listening())).toEqual(
+      expected("end"),
+    );
+  });
+  test("V3", async () => {
+    expect(await aiModel(madeV3([...parts, finish("stop", "end")]).model).respond(ask("Hi"), listening())).toEqual(
+      expected("end"),
+    );
+  });
+  test("V2", async () => {
+    expect(await aiModel(madeV2([...parts, finishV2("stop")]).model).respond(ask("Hi"), listening())).toEqual(
+      expected(undefined),
+    );
+  });
+});
+
+describe("arguments of calls", () => {
+  test.each([
+    ["", { args: {} }],
+    [" ", { args: {} }],
+    ["{}", { args: {} }],
+    ['{"a":', { args: null, raw: '{"a":' }],
+    ["null", { args: null, raw: "null" }],
+    ["[1]", { args: null, raw: "[1]" }],
+    ['"Oslo"', { args: null, raw: '"Oslo"' }],
+  ])("%j", async (input, expected) => {
+    const { content } = await replyV4(callPart(input));
+    expect(content).toEqual([{ type: "call", id: "c1", name: "look", ...expected }]);
+  });
+
+  test("a client that gives an object instead of its text is understood", async () => {
+    expect((await replyV4(callPart({ a: 1 } as never))).content).toMatchObject([{ args: { a: 1 } }]);
+  });
+
+  test("arguments that did not stream are one delta, arguments that are no JSON yet wait until they are", async () => {
+    const options = listening();
+    const made = madeV4([
+      callPart('{"a":1}'),
+      { type: "tool-input-start", id: "c2", toolName: "patch", inputEncoding: "text" },
+      { type: "tool-input-delta", id: "c2", delta: "*** Begin" },
+      { ...callPart('"*** Begin"', "c2"), toolName: "patch" },
+      finish(),
+    ]);
+    await aiModel(made.model).respond(ask("Hi"), options);
+    expect(options.deltas).toEqual([
+      { type: "call", id: "c1", name: "look", argsText: '{"a":1}' },
+      { type: "call", id: "c2", name: "patch", argsText: '"*** Begin"' },
+    ]);
+  });
+
+  test("an id that the conversation had before, or none at all, becomes one of its own", async () => {
+    const before: Message = {
+      role: "assistant",
+      id: "a1",
+      finish: "calls",
+      content: [{ type: "call", id: "call_0", name: "look", args: {} }],
+    };
+    const made = madeV4([
+      callPart("{}", "call_0"),
+      callPart("{}", "call_0"),
+      callPart("{}", ""),
+      callPart("{}", "new"),
+      finish(),
+    ]);
+    const options = listening();
+    const { content } = await aiModel(made.model).respond({ messages: [user("Hi"), before], tools: [] }, options);
+    const ids = ["call_0_2", "call_0_3", "call", "new"];
+    expect(content.map((block) => block.type === "call" && block.id)).toEqual(ids);
+    expect(options.deltas.map((delta) => delta.type === "call" && delta.id)).toEqual(ids);
+  });
+
+  test("a call that began and was never finished is told as it came: it wants an answer", async () => {
+    const reply = await replyV4(
+      { type: "tool-input-start", id: "c1", toolName: "look" },
+      { type: "tool-input-delta", id: "c1", delta: '{"a"' },
+    );
+    expect(reply).toMatchObject({
+      content: [{ type: "call", id: "c1", name: "look", args: null, raw: '{"a"' }],
+      finish: "calls",
+    });
+  });
+});
+
+describe("what is no block of ours", () => {
+  test("a call is the provider's also when only its last part says so", async () => {
+    const reply = await replyV4(
+      { type: "tool-input-start", id: "p1", toolName: "computer" },
+      { type: "tool-input-end", id: "p1" },
+      { type: "tool-call", toolCallId: "p1", toolName: "computer", input: "", providerExecuted: true },
+    );
+    expect(reply).toMatchObject({ content: [], finish: "stop" });
+    expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part: { toolCallId: "p1", input: {} } }] } });
+  });
+
+  test("goes back to its own client, where it stood", async () => {
+    const made = madeV4([
+      { type: "text-delta", id: "0", delta: "Searching" },
+      { type: "text-end", id: "0" },
+      { type: "tool-input-start", id: "p1", toolName: "search", providerExecuted: true },
+      { type: "tool-input-delta", id: "p1", delta: '{"q":"oslo"}' },
+      { type: "tool-call", toolCallId: "p1", toolName: "search", input: '{"q":"oslo"}', providerExecuted: true },
+      { type: "tool-result", toolCallId: "p1", toolName: "search", result: { draft: 1 }, preliminary: true },
+      {
+        type: "tool-result",
+        toolCallId: "p1",
+        toolName: "search",
+        result: { hits: 1 },
+        providerMetadata: { made: { id: "x" } },
+      },
+      { type: "source", sourceType: "url", id: "s1", url: "https://weather.example" },
+      { type: "custom", kind: "made.compaction", providerMetadata: { made: { blob: "b" } } },
+      { type: "reasoning-file", mediaType: "image/png", data: { type: "data", data: new Uint8Array([1, 2, 3]) } },
+      { type: "file", mediaType: "image/png", data: { type: "url", url: new URL("https://files.example/1.png") } },
+      { type: "text-delta", id: "1", delta: "Rain" },
+      finish("tool-calls"),
+    ]);
+    const model = aiModel(made.model);
+    const options = listening();
+    const reply = await model.respond(ask("Oslo?"), options);
+    expect(reply.finish).toBe("stop");
+    expect(reply.content).toEqual([
+      { type: "text", text: "Searching" },
+      { type: "text", text: "Rain" },
+    ]);
+    expect(options.deltas.filter((delta) => delta.type === "call")).toEqual([]);
+    const saved = JSON.parse(JSON.stringify(reply)) as ModelReply;
+    await model.respond({ messages: [{ role: "assistant", id: "a1", ...saved }], tools: [] }, listening());
+    expect(made.asked[1]?.prompt).toEqual([
+      {
+        role: "assistant",
+        content: [
+          { type: "text", text: "Searching" },
+          { type: "tool-call", toolCallId: "p1", toolName: "search", input: { q: "oslo" }, providerExecuted: true },
+          {
+            type: "tool-result",
+            toolCallId: "p1",
+            toolName: "search",
+            output: { type: "json", value: { hits: 1 } },
+            providerOptions: { made: { id: "x" } },
+          },
+          { type: "custom", kind: "made.compaction", providerOptions: { made: { blob: "b" } } },
+          { type: "reasoning-file", mediaType: "image/png", data: { type: "data", data: "AQID" } },
+          { type: "file", mediaType: "image/png", data: { type: "url", url: new URL("https://files.example/1.png") } },
+          { type: "text", text: "Rain" },
+        ],
+      },
+    ]);
+  });
+
+  test("a part of a later version is kept and harms nothing", async () => {
+    const odd = { type: "hologram", depth: 3n } as never;
+    const reply = await replyV4(
+      { type: "hologram", depth: 3 } as never,
+      odd,
+      { type: "ping" },
+      { type: "raw", rawValue: {} },
+    );
+    expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part: { type: "hologram", depth: 3 } }] } });
+  });
+
+  test("a file that is neither bytes nor an address is kept", async () => {
+    const part = {
+      type: "file" as const,
+      mediaType: "image/png",
+      data: { type: "reference", reference: { made: "f1" } },
+    };
+    const reply = await replyV4(part as never);
+    expect(reply.content).toEqual([]);
+    expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part }] } });
+  });
+
+  test("a file that the model made is a block with its bytes and its metadata", async () => {
+    const bytes = new Uint8Array(70_000).fill(255);
+    const v2 = await replyV2({ type: "file", mediaType: "image/png", data: bytes });
+    expect(v2.content).toEqual([{ type: "file", mimeType: "image/png", data: Buffer.from(bytes).toString("base64") }]);
+    const made = madeV4([
+      {
+        type: "file",
+        mediaType: "image/png",
+        data: { type: "data", data: "aW1n" },
+        providerMetadata: { google: { thoughtSignature: "t" } },
+      },
+      finish(),
+    ]);
+    const model = aiModel(made.model);
+    const reply = await model.respond(ask("Draw"), listening());
+    await model.respond({ messages: [{ role: "assistant", id: "a1", ...reply }], tools: [] }, listening());
+    expect(made.asked[1]?.prompt).toMatchObject([
+      {
+        content: [
+          {
+            type: "file",
+            data: { type: "data", data: "aW1n" },
+            providerOptions: { google: { thoughtSignature: "t" } },
+          },
+        ],
+      },
+    ]);
+  });
+
+  test("citations stay with their text, metadata of the whole reply with the reply", async () => {
+    const citations = [
+      { source: { type: "source" as const, sourceType: "url" as const, id: "s", url: "https://a.example" } },
+    ];
+    const made = madeV4([
+      { type: "text-start", id: "0" },
+      { type: "text-delta", id: "0", delta: "Rain" },
+      { type: "text-end", id: "0", citations },
+      { ...finish(), providerMetadata: { made: { tier: "fast", cost: undefined } } },
+    ]);
+    const reply = await aiModel(made.model).respond(ask("Oslo?"), listening());
+    expect(reply.content).toEqual([{ type: "text", text: "Rain", provider: { statewright: { citations } } }]);
+    expect(reply.provider).toMatchObject({ made: { tier: "fast" } });
+    expect(Object.keys(reply.provider?.["made"] as object)).toEqual(["tier"]);
+  });
+});
+
+describe("odd streams", () => {
+  test("empty text is no block, an id may be used twice, a delta may come without a start", async () => {
+    const reply = await replyV4(
+      { type: "text-start", id: "0" },
+      { type: "text-end", id: "0" },
+      { type: "text-start", id: "0" },
+      { type: "text-delta", id: "0", delta: "One" },
+      { type: "text-start", id: "0" },
+      { type: "text-delta", id: "0", delta: "Two" },
+      { type: "reasoning-delta", id: "9", delta: "Hm" },
+    );
+    expect(reply.content).toEqual([
+      { type: "text", text: "One" },
+      { type: "text", text: "Two" },
+      { type: "reasoning", text: "Hm" },
+    ]);
+  });
+
+  test("usage that is unknown is absent", async () => {
+    const none = { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined };
+    const end = {
+      ...finish(),
+      usage: { inputTokens: none, outputTokens: { total: Number.NaN, text: undefined, reasoning: undefined } },
+    };
+    expect(await aiModel(madeV4([end]).model).respond(ask("Hi"), listening())).not.toHaveProperty("usage");
+    const bare = { ...finish(), usage: undefined as never };
+    expect(await aiModel(madeV4([bare]).model).respond(ask("Hi"), listening())).not.toHaveProperty("usage");
+  });
+
+  test("a reason of a later version is told as other", async () => {
+    const made = madeV4([finish("paused" as never)]);
+    expect((await aiModel(made.model).respond(ask("Hi"), listening())).finish).toBe("other");
+  });
+
+  test.each([
+    ["no end", madeV4([{ type: "text-delta", id: "0", delta: "It ra" }]).model],
+    ["V4: interrupted", madeV4([{ ...finish(), finishReason: { unified: "interrupted", raw: undefined } }]).model],
+    [
+      "V3: other, and no word of the provider",
+      madeV3([{ ...finish(), finishReason: { unified: "other", raw: undefined } }]).model,
+    ],
+    ["V2: unknown", madeV2([finishV2("unknown")]).model],
+    ["an error as the reason", madeV3([finish("error")]).model],
+    [
+      "an error as a part",
+      madeV2([{ type: "error", error: { type: "api_error", message: "oops" } }, finishV2()]).model,
+    ],
+  ])("a reply without its end is none: %s", async (_what, model) => {
+    const error = await rejection(aiModel(model).respond(ask("Hi"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
+    expect((error as Error).message).toContain('the reply of the model "made/one" broke off');
+  });
+
+  test("a refusal in the middle of a stream is not tried again", async () => {
+    const part = { type: "error" as const, error: { error: { type: "invalid_request_error", message: "too long" } } };
+    const error = await rejection(aiModel(madeV3([part]).model).respond(ask("Hi"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: false } });
+    expect((error as Error).message).toContain("too long");
+  });
+});

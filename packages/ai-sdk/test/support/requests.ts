@@ -1,0 +1,46 @@
+/** Requests and signals that the tests share. */
+import type { ModelCallOptions, ModelDelta, ModelRequest, ModelTool, UserMessage } from "@statewright/core";
+
+export const weather: ModelTool = {
+  name: "get_weather",
+  description: "Current weather for a city.",
+  inputSchema: {
+    type: "object",
+    properties: { city: { type: "string" } },
+    required: ["city"],
+    additionalProperties: false,
+  },
+};
+
+export function user(text: string): UserMessage {
+  return { role: "user", id: "u1", content: [{ type: "text", text }] };
+}
+
+export function ask(text: string, more: Partial<ModelRequest> = {}): ModelRequest {
+  return { messages: [user(text)], tools: [], ...more };
+}
+
+/** Call options whose deltas are collected. */
+export function listening(): ModelCallOptions & { readonly deltas: ModelDelta[] } {
+  const deltas: ModelDelta[] = [];
+  return { signal: new AbortController().signal, delta: (delta) => deltas.push(delta), deltas };
+}
+
+/** What a promise is rejected with; fails when it is not. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  const settled = await promise.then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  );
+  if ("error" in settled) return settled.error;
+  throw new Error(`expected a rejection, got ${JSON.stringify(settled.value)}`);
+}
+
+/** A promise that is resolved from outside. */
+export function gate(): { readonly open: () => void; readonly passed: Promise<void> } {
+  let open = (): void => undefined;
+  const passed = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, passed };
+}

@@ -1,0 +1,101 @@
+/** A local server that speaks Anthropic's wire format: asks for the weather, then says what the tool answered. */
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** The server's address for a client, and every request body that it got. */
+export interface AnthropicServer {
+  readonly baseUrl: string;
+  readonly requests: readonly unknown[];
+  close(): Promise<void>;
+}
+
+/** Start it on a free port of the loopback. */
+export async function anthropicServer(): Promise<AnthropicServer> {
+  const requests: unknown[] = [];
+  const server = createServer(async (request, response) => {
+    const body = await bodyOf(request);
+    requests.push(body);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (const event of answerTo(body)) response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+    response.end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return { baseUrl: `http://127.0.0.1:${port}/v1`, requests, close: () => closed(server) };
+}
+
+type WireEvent = { readonly type: string; readonly [key: string]: unknown };
+
+interface WireRequest {
+  readonly messages: readonly { readonly role: string; readonly content: string | readonly WireBlock[] }[];
+}
+
+interface WireBlock {
+  readonly type: string;
+  readonly content?: unknown;
+}
+
+function answerTo(request: WireRequest): readonly WireEvent[] {
+  const last = request.messages.at(-1)?.content;
+  const result = typeof last === "object" ? last.find((block) => block.type === "tool_result") : undefined;
+  if (result === undefined) return message("tool_use", callBlock());
+  return message("end_turn", textBlock(`The tool says: ${textOf(result.content)}`));
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === "string") return content;
+  return Array.isArray(content) ? content.map((block: { readonly text?: string }) => block.text ?? "").join("") : "";
+}
+
+function message(stopReason: string, block: readonly WireEvent[]): readonly WireEvent[] {
+  return [
+    {
+      type: "message_start",
+      message: {
+        id: "msg_1",
+        type: "message",
+        role: "assistant",
+        model: "claude-sonnet-4-5",
+        content: [],
+        stop_reason: null,
+        stop_sequence: null,
+        usage: { input_tokens: 10, output_tokens: 1 },
+      },
+    },
+    ...block,
+    { type: "content_block_stop", index: 0 },
+    { type: "message_delta", delta: { stop_reason: stopReason, stop_sequence: null }, usage: { output_tokens: 8 } },
+    { type: "message_stop" },
+  ];
+}
+
+function callBlock(): readonly WireEvent[] {
+  return [
+    { type: "content_block_start", index: 0, content_block: { type: "tool_use", id: "toolu_1", name: "get_weather", input: {} } },
+    { type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: '{"city":' } },
+    { type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: '"Oslo"}' } },
+  ];
+}
+
+function textBlock(text: string): readonly WireEvent[] {
+  const middle = Math.floor(text.length / 2);
+  return [
+    { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+    ...[text.slice(0, middle), text.slice(middle)].map((piece) => ({
+      type: "content_block_delta",
+      index: 0,
+      delta: { type: "text_delta", text: piece },
+    })),
+  ];
+}
+
+async function bodyOf(request: IncomingMessage): Promise<WireRequest> {
+  let text = "";
+  for await (const chunk of request) text += String(chunk);
+  return JSON.parse(text) as WireRequest;
+}
+
+function closed(server: Server): Promise<void> {
+  server.closeAllConnections();
+  return new Promise((resolve) => server.close(() => resolve()));
+}

@@ -1,0 +1,24 @@
+/** Run a program as its reader would: a Node process of its own, in a folder of its own, with nothing else in its environment. */
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+/** What the program printed; rejects with its errors when it does not end well. */
+export function runProgram(program: URL, options: { readonly cwd: string; readonly env?: Record<string, string> }): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [fileURLToPath(program)], {
+      cwd: options.cwd,
+      env: { PATH: process.env["PATH"], ...options.env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let text = "";
+    let errors = "";
+    child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+    });
+    child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+      errors += chunk;
+    });
+    child.on("error", reject);
+    child.on("close", (code) => (code === 0 ? resolve(text) : reject(new Error(`exit ${code}: ${errors}`))));
+  });
+}

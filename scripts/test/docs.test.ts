@@ -1,0 +1,39 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+
+const root = join(import.meta.dirname, "../..");
+
+test.each(pages())("every TypeScript snippet of %s stands in a file that the tests run", (page) => {
+  const programs = files("packages", /\/test\/docs\/[^/]+\.ts$/).map((file) => squeezed(readFileSync(join(root, file), "utf8")));
+  for (const snippet of snippets(readFileSync(join(root, page), "utf8"))) {
+    const found = programs.some((program) => program.includes(squeezed(snippet)));
+    expect(found, `no file in packages/*/test/docs holds this snippet of ${page}:\n${snippet}`).toBe(true);
+  }
+});
+
+test.each(pages())("every relative link of %s leads to a file that is there", (page) => {
+  const text = readFileSync(join(root, page), "utf8");
+  for (const [, target = ""] of text.matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)) {
+    expect(() => readFileSync(join(root, page, "..", target)), `${page} links to ${target}`).not.toThrow(/ENOENT/);
+  }
+});
+
+function pages(): string[] {
+  return ["README.md", "ARCHITECTURE.md", ...files("docs", /\.md$/), ...files("packages", /^packages\/[^/]+\/README\.md$/)];
+}
+
+function snippets(text: string): string[] {
+  return [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map((match) => match[1] ?? "");
+}
+
+/** Without white space: how a formatter breaks lines makes no other program. */
+function squeezed(code: string): string {
+  return code.replaceAll(/\s+/g, "").replaceAll(/,([)\]}])/g, "$1");
+}
+
+function files(folder: string, wanted: RegExp): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .map((file) => join(folder, file))
+    .filter((file) => wanted.test(file) && !file.includes("node_modules"));
+}
