@@ -92,6 +92,8 @@ export interface NodePolicy {
 
 /** A node with a policy. */
 export interface NodeWithPolicy<Body> extends NodePolicy {
+  /** Tells it from a task to the compiler, so that the parameters of `run` have types. */
+  readonly kind?: undefined;
   readonly run: Body;
 }
 

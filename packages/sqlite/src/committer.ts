@@ -1,0 +1,211 @@
+/**
+ * The one writer: jobs wait in a queue, one transaction a tick commits all that wait, then everyone is told.
+ *
+ * Each job of a group stands in a savepoint of its own, so that a refused one does not harm the others. A locked file
+ * is waited for outside of SQLite, so that the event loop goes on.
+ */
+
+import { type ErrorPlace, StatewrightError, type World } from "@statewright/core";
+import type { Database } from "better-sqlite3";
+import { asStoreError, isBusy } from "./errors.ts";
+
+/** One atomic write. */
+export interface Job {
+  /** The thread that it writes, for the message of a failure. */
+  readonly thread?: string;
+  /** The write itself, inside the transaction; what it throws undoes this job alone. */
+  run(): void;
+  /** What `run` did is not in the file: forget what was concluded from it. */
+  undo(): void;
+  /** The write is durable, or failed. */
+  told(failure?: StatewrightError): void;
+}
+
+export interface Committer {
+  add(job: Job): void;
+  /** Write what waits, now, and then one job more: nothing comes after it. */
+  close(last: () => Job | undefined): void;
+}
+
+/** So many jobs share a transaction; more would hold the event loop. */
+const largestGroup = 256;
+
+/** Waits between attempts on a locked file, in milliseconds, up to half a minute in all. */
+const firstWaitMs = 2;
+const longestWaitMs = 250;
+const patienceMs = 30_000;
+
+export function createCommitter(db: Database, world: World): Committer {
+  const begin = db.prepare("BEGIN IMMEDIATE");
+  const commit = db.prepare("COMMIT");
+  const rollback = db.prepare("ROLLBACK");
+  const savepoint = db.prepare("SAVEPOINT job");
+  const release = db.prepare("RELEASE job");
+  const rollbackTo = db.prepare("ROLLBACK TO job");
+  let queue: Job[] = [];
+  let scheduled = false;
+  let closed = false;
+  let waitedMs = 0;
+  let nextWaitMs = firstWaitMs;
+  let stopWaiting: (() => void) | undefined;
+
+  function schedule(): void {
+    if (scheduled || queue.length === 0) return;
+    scheduled = true;
+    world.schedule.soon(flush);
+  }
+
+  function flush(): void {
+    scheduled = false;
+    stopWaiting = undefined;
+    if (closed || queue.length === 0) return;
+    if (!tryGroup()) wait();
+    else schedule();
+  }
+
+  /** Commit the jobs at the front of the queue and tell them; false when the file is locked and they still wait. */
+  function tryGroup(): boolean {
+    try {
+      begin.run();
+    } catch (thrown) {
+      if (isBusy(thrown)) return false;
+      tell(take(), asStoreError(thrown));
+      return true;
+    }
+    waitedMs = 0;
+    nextWaitMs = firstWaitMs;
+    const group = take();
+    const failures = group.length === 1 ? [runAlone(group[0] as Job)] : runTogether(group);
+    const failure = finish();
+    if (failure !== undefined) {
+      group.forEach((job, index) => {
+        if (failures[index] === undefined) job.undo();
+      });
+    }
+    for (const [index, job] of group.entries()) tellOne(job, failures[index] ?? failure);
+    return true;
+  }
+
+  function take(): readonly Job[] {
+    const group = queue.slice(0, largestGroup);
+    queue = queue.slice(largestGroup);
+    return group;
+  }
+
+  /** A job without company needs no savepoint: when it fails, there is nothing to keep. */
+  function runAlone(job: Job): StatewrightError | undefined {
+    try {
+      job.run();
+      return undefined;
+    } catch (thrown) {
+      job.undo();
+      if (db.inTransaction) rollback.run();
+      return asStoreError(thrown, placeOf(job));
+    }
+  }
+
+  function runTogether(group: readonly Job[]): readonly (StatewrightError | undefined)[] {
+    const failures: (StatewrightError | undefined)[] = [];
+    for (const [index, job] of group.entries()) {
+      try {
+        savepoint.run();
+        job.run();
+        release.run();
+        failures.push(undefined);
+      } catch (thrown) {
+        job.undo();
+        const failure = asStoreError(thrown, placeOf(job));
+        failures.push(failure);
+        if (!db.inTransaction) return lost(group, index, failures, failure);
+        rollbackTo.run();
+        release.run();
+      }
+    }
+    return failures;
+  }
+
+  /** SQLite gave the whole transaction up, as it does when the disk is full: nothing of the group is in the file. */
+  function lost(
+    group: readonly Job[],
+    at: number,
+    before: readonly (StatewrightError | undefined)[],
+    failure: StatewrightError,
+  ) {
+    group.slice(0, at).forEach((job, index) => {
+      if (before[index] === undefined) job.undo();
+    });
+    return group.map((_, index) => before[index] ?? failure);
+  }
+
+  function finish(): StatewrightError | undefined {
+    if (!db.inTransaction) return undefined;
+    try {
+      commit.run();
+      return undefined;
+    } catch (thrown) {
+      if (db.inTransaction) rollback.run();
+      return asStoreError(thrown);
+    }
+  }
+
+  function wait(): void {
+    if (waitedMs >= patienceMs) {
+      waitedMs = 0;
+      nextWaitMs = firstWaitMs;
+      const waiting = queue;
+      queue = [];
+      tell(waiting, locked());
+      return;
+    }
+    scheduled = true;
+    const delayMs = nextWaitMs;
+    waitedMs += delayMs;
+    nextWaitMs = Math.min(delayMs * 2, longestWaitMs);
+    world.log("debug", "the store waits for a locked file", { delayMs, waitedMs });
+    stopWaiting = world.schedule.after(delayMs, flush);
+  }
+
+  function tell(group: readonly Job[], failure: StatewrightError): void {
+    for (const job of group) tellOne(job, failure);
+  }
+
+  /** A listener that throws must not keep the others from hearing. */
+  function tellOne(job: Job, failure: StatewrightError | undefined): void {
+    try {
+      job.told(failure);
+    } catch (thrown) {
+      world.log("error", "a listener of the store threw", {
+        error: thrown instanceof Error ? thrown.message : String(thrown),
+      });
+    }
+  }
+
+  return {
+    add: (job) => {
+      queue.push(job);
+      schedule();
+    },
+    close: (last) => {
+      stopWaiting?.();
+      const drain = (): void => {
+        while (queue.length > 0) if (!tryGroup()) tell(take(), locked());
+      };
+      drain();
+      const job = last();
+      if (job !== undefined) queue.push(job);
+      drain();
+      closed = true;
+    },
+  };
+}
+
+function placeOf({ thread }: Job): ErrorPlace {
+  return thread === undefined ? {} : { thread };
+}
+
+function locked(): StatewrightError {
+  return new StatewrightError("store_locked", {
+    what: "another program holds the file locked for longer than the store waits",
+    next: "Look for a program that holds a write lock on the file; what was refused was not saved and may be tried again",
+  });
+}

@@ -1,0 +1,2 @@
+/** Threads of Statewright in one SQLite file. */
+export { type SqliteStoreOptions, sqliteStore } from "./store.ts";

@@ -1,0 +1,103 @@
+/**
+ * Who lives: every store that owns threads holds an exclusive lock on a small file of its own beside the main one.
+ *
+ * The kernel lets the lock go when the process dies, however it dies, and keeps it while the process is stopped. So an
+ * owner whose lock can be had is dead, whatever any clock says. Ids are never used twice in a file.
+ *
+ * Everything here runs inside a write transaction of the main file: no two processes look at the same time, and no
+ * owner can be seen between its row and its lock.
+ */
+import { existsSync, rmSync } from "node:fs";
+import process from "node:process";
+import Database from "better-sqlite3";
+import { isBusy } from "./errors.ts";
+
+export interface Owner {
+  /** This store's id among the owners, once it has taken a thread. */
+  id(): number | undefined;
+  /** Become an owner: a row and a lock. Owners found dead are cleared away. */
+  register(at: number): number;
+  /** The transaction in which it registered was rolled back. */
+  unregister(): void;
+  /** Tell whether the owner with this id lives; removes the lock file of a dead one. */
+  isAlive(id: number): boolean;
+  /** How people find the holder: its process id where it is known. */
+  describe(id: number): string;
+  /** Take the row away, inside the last transaction. */
+  leave(): void;
+  /** Let the lock go and remove its file. */
+  close(): void;
+}
+
+/** The owner that stands for one open store; `file` is absent for a store in memory, which nobody else can open. */
+export function createOwner(db: Database.Database, file: string | undefined): Owner {
+  const insert = db.prepare<[number, number]>("INSERT INTO owners (pid, since) VALUES (?, ?)");
+  const remove = db.prepare<[number]>("DELETE FROM owners WHERE key = ?");
+  const others = db.prepare<[], number>("SELECT key FROM owners").pluck();
+  const pid = db.prepare<[number], number>("SELECT pid FROM owners WHERE key = ?").pluck();
+  let id: number | undefined;
+  let held: Database.Database | undefined;
+
+  function register(at: number): number {
+    for (const other of others.all()) if (!isAlive(other)) remove.run(other);
+    for (;;) {
+      const fresh = Number(insert.run(process.pid, at).lastInsertRowid);
+      if (file !== undefined) held = tryLock(lockPath(file, fresh));
+      if (file !== undefined && held === undefined) continue;
+      id = fresh;
+      return fresh;
+    }
+  }
+
+  function isAlive(other: number): boolean {
+    if (other === id) return true;
+    if (file === undefined) return false;
+    const path = lockPath(file, other);
+    if (!existsSync(path)) return false;
+    const lock = tryLock(path);
+    if (lock === undefined) return true;
+    lock.close();
+    rmSync(path, { force: true });
+    return false;
+  }
+
+  function close(): void {
+    held?.close();
+    held = undefined;
+    if (id !== undefined && file !== undefined) rmSync(lockPath(file, id), { force: true });
+    id = undefined;
+  }
+
+  return {
+    id: () => id,
+    register,
+    unregister: close,
+    isAlive,
+    describe: (other) => {
+      const found = pid.get(other);
+      return found === undefined ? "another owner" : `process ${found}`;
+    },
+    leave: () => {
+      if (id !== undefined) remove.run(id);
+    },
+    close,
+  };
+}
+
+function lockPath(file: string, id: number): string {
+  return `${file}-owner-${id}`;
+}
+
+/** The lock, held until the handle is closed; undefined while another holds it. */
+function tryLock(path: string): Database.Database | undefined {
+  const lock = new Database(path, { timeout: 0 });
+  try {
+    lock.pragma("journal_mode = MEMORY");
+    lock.exec("BEGIN EXCLUSIVE");
+    return lock;
+  } catch (thrown) {
+    lock.close();
+    if (isBusy(thrown)) return undefined;
+    throw thrown;
+  }
+}

@@ -1,0 +1,239 @@
+/** Rows as SQLite gives them, the values they stand for, and the sums by which a changed row is noticed (fault F6). */
+import { hash } from "node:crypto";
+import { crc32 } from "node:zlib";
+import type { CheckpointRow, DeltaRow, EffectRow, InterruptRow, RunRow, ThreadRow } from "@statewright/core";
+
+/** What a value is when SQLite has read it: absent is null. */
+type Nullable<Value> = Value | null;
+
+/** What a checkpoint was written by. */
+export interface WrittenBy {
+  readonly graph: string;
+  readonly version: number;
+  readonly shape: string;
+}
+
+export interface CheckpointColumns extends WrittenBy {
+  readonly line: number;
+  readonly id: number;
+  readonly branch: string;
+  readonly step: number;
+  readonly parent: Nullable<number>;
+  readonly source: CheckpointRow["source"];
+  readonly nodes: string;
+  readonly control: string;
+  readonly run: string;
+  readonly at: number;
+  readonly duration: number;
+  readonly seq: number;
+  readonly bytes: number;
+  readonly hash: string;
+  readonly parentHash: Nullable<string>;
+}
+
+export interface DeltaColumns {
+  readonly channel: string;
+  readonly kind: DeltaRow["kind"];
+  readonly base: number;
+  readonly sum: number;
+  readonly text: string;
+}
+
+export interface EffectColumns {
+  readonly step: number;
+  readonly task: string;
+  readonly call: string;
+  readonly kind: EffectRow["kind"];
+  readonly name: string;
+  readonly effect: EffectRow["effect"];
+  readonly state: EffectRow["state"];
+  readonly attempts: number;
+  readonly idempotency: string;
+  readonly started: number;
+  readonly ended: Nullable<number>;
+  readonly stage: Nullable<string>;
+  readonly sum: Nullable<number>;
+  readonly outcome: Nullable<string>;
+}
+
+export interface InterruptColumns {
+  readonly id: string;
+  readonly branch: string;
+  readonly step: number;
+  readonly task: string;
+  readonly node: string;
+  readonly name: string;
+  readonly payload: string;
+  readonly schema: Nullable<string>;
+  readonly raised: number;
+  readonly answer: Nullable<string>;
+  readonly answered: Nullable<number>;
+  readonly sum: number;
+}
+
+export interface RunColumns {
+  readonly id: string;
+  readonly thread: string;
+  readonly branch: string;
+  readonly graph: string;
+  readonly version: number;
+  readonly status: RunRow["status"];
+  readonly attempt: number;
+  readonly started: number;
+  readonly ended: Nullable<number>;
+  readonly error: Nullable<string>;
+}
+
+export interface ThreadColumns {
+  readonly id: string;
+  readonly graph: string;
+  readonly version: number;
+  readonly created: number;
+  readonly updated: number;
+  readonly head: string;
+  readonly status: Nullable<RunRow["status"]>;
+}
+
+export function checkpointRow(columns: CheckpointColumns): CheckpointRow {
+  const { id, branch, step, parent, source, nodes, control, run, at, duration, seq, bytes } = columns;
+  return {
+    id,
+    branch,
+    step,
+    parent: parent ?? undefined,
+    source,
+    nodes: JSON.parse(nodes),
+    control,
+    run,
+    at,
+    durationMs: duration,
+    seq,
+    bytes,
+  };
+}
+
+export function deltaRow({ channel, kind, base, text }: DeltaColumns): DeltaRow {
+  return { channel, kind, base: base === 1, text };
+}
+
+export function effectRow(columns: EffectColumns): EffectRow {
+  const { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, outcome, stage } =
+    columns;
+  return {
+    step,
+    task,
+    key: call,
+    kind,
+    name,
+    effect,
+    state,
+    attempts,
+    idempotencyKey: idempotency,
+    startedAt: started,
+    ...(ended === null ? {} : { endedAt: ended }),
+    ...(outcome === null ? {} : { outcome }),
+    ...(stage === null ? {} : { stage }),
+  };
+}
+
+export function interruptRow(columns: InterruptColumns): InterruptRow {
+  const { id, branch, step, task, node, name, payload, schema, raised, answer, answered } = columns;
+  return {
+    id,
+    branch,
+    step,
+    task,
+    node,
+    key: name,
+    payload,
+    raisedAt: raised,
+    ...(schema === null ? {} : { schema: JSON.parse(schema) }),
+    ...(answer === null ? {} : { answer }),
+    ...(answered === null ? {} : { answeredAt: answered }),
+  };
+}
+
+export function runRow(columns: RunColumns): RunRow {
+  const { id, thread, branch, graph, version, status, attempt, started, ended, error } = columns;
+  return {
+    id,
+    thread,
+    branch,
+    graph,
+    version,
+    status,
+    attempt,
+    startedAt: started,
+    ...(ended === null ? {} : { endedAt: ended }),
+    ...(error === null ? {} : { error: JSON.parse(error) }),
+  };
+}
+
+export function threadRow({ id, graph, version, created, updated, head, status }: ThreadColumns): ThreadRow {
+  return { id, graph, version, createdAt: created, updatedAt: updated, headBranch: head, status: status ?? undefined };
+}
+
+/** The hash of a checkpoint: its content, its deltas, and through its parent's hash all that led to it. */
+export function checkpointHash(
+  row: Omit<CheckpointRow, "branch">,
+  { graph, version, shape }: WrittenBy,
+  deltas: readonly DeltaRow[],
+  parentHash: string | undefined,
+): string {
+  const { id, step, parent, source, nodes, run, at, durationMs, seq, bytes, control } = row;
+  const sorted = deltas.length < 2 ? deltas : deltas.toSorted((one, other) => (one.channel < other.channel ? -1 : 1));
+  const parts = sorted.map(({ channel, kind, base, text }) => [channel, kind, base, text.length]);
+  const head = [
+    id,
+    step,
+    parent,
+    source,
+    nodes,
+    run,
+    at,
+    durationMs,
+    seq,
+    bytes,
+    graph,
+    version,
+    shape,
+    parentHash,
+    control.length,
+    parts,
+  ];
+  let text = `${JSON.stringify(head)}\n${control}`;
+  for (const delta of sorted) text += delta.text;
+  return hash("sha256", text, "base64");
+}
+
+/** The sum of one delta, by which a state is checked without the rest of each checkpoint. */
+export function deltaSum({ channel, kind, base, text }: DeltaRow): number {
+  return crc32(text, crc32(`${channel} ${kind} ${base}`));
+}
+
+/** The sum of an effect, over all that the row holds. */
+export function effectSum(row: EffectRow): number {
+  const { step, task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, outcome, stage } =
+    row;
+  const head = JSON.stringify([
+    step,
+    task,
+    key,
+    kind,
+    name,
+    effect,
+    state,
+    attempts,
+    idempotencyKey,
+    startedAt,
+    endedAt,
+    stage,
+  ]);
+  return crc32(outcome ?? "", crc32(head));
+}
+
+/** The sum of a question and its answer. */
+export function interruptSum(interrupt: InterruptRow): number {
+  const { id, step, task, node, key, payload, schema, raisedAt, answer, answeredAt } = interrupt;
+  return crc32(JSON.stringify([id, step, task, node, key, payload, schema, raisedAt, answer, answeredAt]));
+}

@@ -1,0 +1,149 @@
+/**
+ * The tables of a file. Rows name each other by small integers; long names stand once. Text columns of values are JSON.
+ *
+ * What is written in every superstep has no index of its own: the key of a checkpoint is its branch and its id, the key
+ * of a delta is its channel (of one branch) and its checkpoint, 24 bits for the latter. So a state, a page of history
+ * and the head of a branch are ranges of keys.
+ *
+ * A migration is a list of statements, each exactly as SQLite keeps it in `sqlite_master`: a file whose schema reads
+ * otherwise is not opened.
+ */
+
+/** Small pages: a commit writes whole pages, and most of what it changes is a few hundred bytes in each of some tables. */
+export const pageBytes = 2048;
+
+/** "SWrt": marks a file as ours. */
+export const applicationId = 0x53577274;
+
+/** Forward only: the version of a file is the number of migrations that it has seen. */
+export const migrations: readonly (readonly string[])[] = [
+  [
+    `CREATE TABLE graphs (
+  key INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  shape TEXT NOT NULL,
+  UNIQUE (name, version, shape)
+) STRICT`,
+    `CREATE TABLE owners (
+  key INTEGER PRIMARY KEY AUTOINCREMENT,
+  pid INTEGER NOT NULL,
+  since INTEGER NOT NULL
+) STRICT`,
+    `CREATE TABLE threads (
+  key INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  graph INTEGER NOT NULL REFERENCES graphs,
+  head TEXT NOT NULL,
+  run INTEGER,
+  owner INTEGER,
+  epoch INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  checkpoint INTEGER NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL
+) STRICT`,
+    `CREATE TABLE branches (
+  key INTEGER PRIMARY KEY,
+  thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
+  name TEXT NOT NULL,
+  parent INTEGER,
+  origin INTEGER,
+  run INTEGER,
+  UNIQUE (thread, name)
+) STRICT`,
+    `CREATE TABLE channels (
+  key INTEGER PRIMARY KEY,
+  branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
+  name TEXT NOT NULL,
+  UNIQUE (branch, name)
+) STRICT`,
+    `CREATE TABLE runs (
+  key INTEGER PRIMARY KEY,
+  thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
+  branch INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  graph TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  status TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  started INTEGER NOT NULL,
+  ended INTEGER,
+  error TEXT,
+  UNIQUE (thread, id)
+) STRICT`,
+    `CREATE INDEX runs_by_status ON runs (status)`,
+    `CREATE TABLE checkpoints (
+  key INTEGER PRIMARY KEY,
+  step INTEGER NOT NULL,
+  parent INTEGER,
+  source TEXT NOT NULL,
+  nodes TEXT NOT NULL,
+  run ANY NOT NULL,
+  at INTEGER NOT NULL,
+  duration REAL NOT NULL,
+  seq INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  graph INTEGER NOT NULL,
+  hash TEXT NOT NULL,
+  control TEXT NOT NULL
+) STRICT`,
+    `CREATE TABLE deltas (
+  key INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,
+  base INTEGER NOT NULL,
+  sum INTEGER NOT NULL,
+  text TEXT NOT NULL
+) STRICT`,
+    `CREATE TABLE effects (
+  key INTEGER PRIMARY KEY,
+  branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
+  step INTEGER NOT NULL,
+  task TEXT NOT NULL,
+  call TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  effect TEXT NOT NULL,
+  state TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  idempotency TEXT NOT NULL,
+  started INTEGER NOT NULL,
+  ended INTEGER,
+  stage TEXT,
+  sum INTEGER,
+  outcome TEXT,
+  UNIQUE (branch, step, task, call)
+) STRICT`,
+    `CREATE TABLE interrupts (
+  key INTEGER PRIMARY KEY,
+  branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
+  id TEXT NOT NULL,
+  step INTEGER NOT NULL,
+  task TEXT NOT NULL,
+  node TEXT NOT NULL,
+  name TEXT NOT NULL,
+  payload TEXT NOT NULL,
+  schema TEXT,
+  raised INTEGER NOT NULL,
+  answer TEXT,
+  answered INTEGER,
+  sum INTEGER NOT NULL,
+  UNIQUE (branch, id)
+) STRICT`,
+    `CREATE VIEW history AS
+  SELECT threads.id AS thread, branches.name AS branch, checkpoints.key & 0xffffff AS id, step, checkpoints.parent, source, nodes,
+    datetime(at / 1000, 'unixepoch') AS at, duration, checkpoints.seq, bytes,
+    (SELECT group_concat(channels.name || ' ' || kind, ', ')
+       FROM channels JOIN deltas ON deltas.key = (channels.key << 24) + (checkpoints.key & 0xffffff)
+       WHERE channels.branch = branches.key) AS changes
+  FROM checkpoints JOIN branches ON branches.key = checkpoints.key >> 24 JOIN threads ON threads.key = branches.thread`,
+  ],
+];
+
+/** Ids of checkpoints, from 1 up, that a thread can have. */
+export const largestCheckpoint: number = 2 ** 24 - 1;
+
+/** The key under which a line (a branch, or a channel of one) keeps a checkpoint. */
+export function keyAt(line: number, checkpoint: number): number {
+  return line * 2 ** 24 + checkpoint;
+}

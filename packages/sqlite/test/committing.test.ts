@@ -1,0 +1,270 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Claim, Commit, StatewrightError, Store } from "@statewright/core";
+import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
+import Database from "better-sqlite3";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { append, checkpoint, effect, graph, itemsOf, question, superstep, tell } from "./support/rows.ts";
+import { folder } from "./support/stores.ts";
+import { type StillWorld, stillWorld } from "./support/world.ts";
+
+let home: ReturnType<typeof folder>;
+let file: string;
+let stores: Store[];
+let world: StillWorld;
+
+beforeEach(() => {
+  home = folder();
+  file = join(home.path, "agent.db");
+  stores = [];
+  world = stillWorld();
+});
+
+afterEach(() => {
+  for (const store of stores) store.close();
+  home.remove();
+});
+
+function open(options: SqliteStoreOptions = { world }): Store {
+  const store = sqliteStore(file, options);
+  stores.push(store);
+  return store;
+}
+
+async function claimed(store: Store, thread: string): Promise<Claim> {
+  const claim = store.claim({ ...graph, thread });
+  await Promise.resolve();
+  world.turn();
+  return await claim;
+}
+
+/** Queue a commit; what it was told is kept by name. */
+function queue(store: Store, commit: Commit, name: string, told: string[]): void {
+  store.commit(commit, (failure?: StatewrightError) =>
+    told.push(failure === undefined ? name : `${name} ${failure.code}`),
+  );
+}
+
+/** How many transactions the log holds: each ends with a frame that says so. */
+function transactions(): number {
+  const log = readFileSync(`${file}-wal`);
+  const frame = 24 + log.readUInt32BE(8);
+  let count = 0;
+  for (let at = 32; at + 24 <= log.length; at += frame) {
+    if (log.readUInt32BE(at + 8) === log.readUInt32BE(16) && log.readUInt32BE(at + 4) > 0) count += 1;
+  }
+  return count;
+}
+
+describe("commits of one moment", () => {
+  test("share one transaction and are told in their order, after it", async () => {
+    const store = open();
+    const claims = [await claimed(store, "a"), await claimed(store, "b"), await claimed(store, "c")];
+    const before = transactions();
+    const told: string[] = [];
+    for (let id = 1; id <= 20; id++) {
+      for (const [index, thread] of ["a", "b", "c"].entries())
+        queue(store, superstep(thread, claims[index] as Claim, id), `${thread}${id}`, told);
+    }
+    expect(told).toEqual([]);
+    expect(world.turn()).toBe(1);
+    expect(told).toEqual(
+      Array.from({ length: 20 }, (_, index) => ["a", "b", "c"].map((thread) => `${thread}${index + 1}`)).flat(),
+    );
+    expect(transactions() - before).toBe(1);
+    expect(await itemsOf(store, "b")).toHaveLength(20);
+    expect(world.turn()).toBe(0);
+  });
+
+  test("do not harm one another: a refused one is told so, the others are saved", async () => {
+    const store = open();
+    const [a, b] = [await claimed(store, "a"), await claimed(store, "b")];
+    const told: string[] = [];
+    queue(store, superstep("a", a, 1), "a1", told);
+    queue(store, { ...superstep("a", a, 2), epoch: 7 }, "stale", told);
+    queue(store, superstep("a", a, 5), "gap", told);
+    queue(store, { ...superstep("a", a, 2), effects: [{ ...effect(9), startedAt: 0.5 }] }, "wrong type", told);
+    queue(store, superstep("a", a, 2), "a2", told);
+    queue(store, superstep("b", b, 1), "b1", told);
+    world.turn();
+    expect(told).toEqual(["a1", "stale fenced", "gap store_failed", "wrong type store_failed", "a2", "b1"]);
+    expect(await itemsOf(store, "a")).toEqual(["1", "2"]);
+    expect(await store.effects("a", "main", 9)).toEqual([]);
+    expect(await store.history("a", { limit: 9 })).toHaveLength(2);
+  });
+
+  test("a channel whose first delta was refused is known when it comes again", async () => {
+    const store = open();
+    const a = await claimed(store, "a");
+    const told: string[] = [];
+    const bad: Commit = { ...superstep("a", a, 1), interrupts: [question("\ud800", "yes")] };
+    queue(store, bad, "bad", told);
+    queue(store, superstep("a", a, 1), "good", told);
+    world.turn();
+    queue(store, superstep("a", a, 2), "next", told);
+    world.turn();
+    expect(told).toEqual(["bad invalid_id", "good", "next"]);
+    expect(await itemsOf(store, "a")).toEqual(["1", "2"]);
+  });
+
+  test("a listener that throws keeps nobody else from being told", async () => {
+    const store = open();
+    const a = await claimed(store, "a");
+    const told: string[] = [];
+    store.commit(superstep("a", a, 1), () => {
+      throw new Error("a bug of a listener");
+    });
+    queue(store, superstep("a", a, 2), "a2", told);
+    world.turn();
+    expect(told).toEqual(["a2"]);
+  });
+
+  test("more than 256 are saved in several turns, so that the event loop goes on between them", async () => {
+    const store = open();
+    const a = await claimed(store, "a");
+    const told: string[] = [];
+    for (let id = 1; id <= 600; id++) queue(store, superstep("a", a, id), String(id), told);
+    world.turn();
+    expect(told).toHaveLength(256);
+    while (world.turn() > 0);
+    expect(told).toEqual(Array.from({ length: 600 }, (_, index) => String(index + 1)));
+  });
+});
+
+describe("a file that another program holds locked", () => {
+  let other: Database.Database;
+  beforeEach(() => {
+    open({ world });
+    other = new Database(file);
+  });
+  afterEach(() => other.close());
+
+  test("is waited for outside of SQLite, longer each time, and nobody hears of it", async () => {
+    const store = open();
+    const a = await claimed(store, "a");
+    const told: string[] = [];
+    other.exec("BEGIN IMMEDIATE");
+    queue(store, superstep("a", a, 1), "a1", told);
+    world.turn();
+    expect(world.delays).toEqual([2]);
+    world.fire();
+    expect(world.delays).toEqual([4]);
+    queue(store, superstep("a", a, 2), "a2", told);
+    expect(world.turn()).toBe(0);
+    world.fire();
+    expect([told, world.delays]).toEqual([[], [8]]);
+    other.exec("COMMIT");
+    world.fire();
+    expect([told, world.delays]).toEqual([["a1", "a2"], []]);
+  });
+
+  test("is given up after half a minute of waits, as a failure that may be tried again", async () => {
+    const store = open();
+    const a = await claimed(store, "a");
+    const told: string[] = [];
+    other.exec("BEGIN IMMEDIATE");
+    queue(store, superstep("a", a, 1), "a1", told);
+    const claim = store.claim({ ...graph, thread: "b" });
+    world.turn();
+    let waited = 0;
+    let longest = 0;
+    while (world.delays.length > 0) {
+      const [delay = 0] = world.delays;
+      waited += delay;
+      longest = Math.max(longest, delay);
+      world.fire();
+    }
+    expect(told).toEqual(["a1 store_locked"]);
+    await expect(claim).rejects.toMatchObject({ code: "store_locked" });
+    expect([waited >= 30_000, waited < 31_000, longest]).toEqual([true, true, 250]);
+    other.exec("COMMIT");
+    queue(store, superstep("a", a, 1), "again", told);
+    world.turn();
+    expect(told).toEqual(["a1 store_locked", "again"]);
+  });
+
+  test("does not keep anyone from reading", async () => {
+    const store = open();
+    const a = await claimed(store, "a");
+    const told: string[] = [];
+    queue(store, superstep("a", a, 1), "a1", told);
+    world.turn();
+    other.exec("BEGIN IMMEDIATE");
+    expect(await itemsOf(store, "a")).toEqual(["1"]);
+    other.exec("COMMIT");
+  });
+
+  test("a store that closes meanwhile tells those who wait", async () => {
+    const store = open();
+    const a = await claimed(store, "a");
+    const told: string[] = [];
+    other.exec("BEGIN IMMEDIATE");
+    queue(store, superstep("a", a, 1), "a1", told);
+    world.turn();
+    store.close();
+    expect(told).toEqual(["a1 store_locked"]);
+    expect(world.delays).toEqual([]);
+    other.exec("COMMIT");
+  });
+});
+
+describe("a disk that is full", () => {
+  const large = JSON.stringify("x".repeat(400_000));
+
+  test("refuses the commit whole, and the store works on with what there is room for", async () => {
+    const store = open({ maxBytes: 300_000 });
+    const claim = await store.claim({ ...graph, thread: "a" });
+    await tell(store, superstep("a", claim, 1));
+    const tooMuch: Commit = {
+      ...superstep("a", claim, 2),
+      checkpoint: checkpoint(2, [append("items", ["2"]), { channel: "big", kind: "replace", base: true, text: large }]),
+    };
+    await expect(tell(store, tooMuch)).rejects.toMatchObject({ code: "store_full", kind: "store" });
+    expect([(await store.head("a"))?.id, (await store.effects("a", "main")).length]).toEqual([1, 1]);
+    await tell(store, superstep("a", claim, 2));
+    expect(await itemsOf(store, "a")).toEqual(["1", "2"]);
+  });
+
+  test("takes the very commit that it refused, once there is room", async () => {
+    const small = open({ maxBytes: 300_000 });
+    const claim = await small.claim({ ...graph, thread: "a" });
+    const commit: Commit = {
+      ...superstep("a", claim, 1),
+      checkpoint: checkpoint(1, [{ channel: "big", kind: "replace", base: true, text: large }]),
+    };
+    await expect(tell(small, commit)).rejects.toMatchObject({ code: "store_full" });
+    await expect(tell(small, commit)).rejects.toMatchObject({ code: "store_full" });
+    small.close();
+    const store = open({ maxBytes: 3_000_000 });
+    const again = await store.claim({ ...graph, thread: "a" });
+    await tell(store, { ...commit, epoch: again.epoch });
+    expect((await store.state("a", 1))[0]?.deltas[0]?.text).toBe(large);
+  });
+
+  test("tells everyone of the moment what became of theirs", async () => {
+    const store = open({ maxBytes: 300_000 });
+    const claim = await store.claim({ ...graph, thread: "a" });
+    const other = await store.claim({ ...graph, thread: "b" });
+    const told: string[] = [];
+    await new Promise<void>((resolve) => {
+      queue(store, superstep("a", claim, 1), "a1", told);
+      queue(
+        store,
+        {
+          ...superstep("a", claim, 2),
+          checkpoint: checkpoint(2, [{ channel: "big", kind: "replace", base: true, text: large }]),
+        },
+        "a2",
+        told,
+      );
+      store.commit(superstep("b", other, 1), (failure) => {
+        told.push(failure === undefined ? "b1" : `b1 ${failure.code}`);
+        resolve();
+      });
+    });
+    const saved = { a: (await store.head("a"))?.id ?? 0, b: (await store.head("b"))?.id ?? 0 };
+    expect(told).toContain("a2 store_full");
+    expect(told.includes("a1")).toBe(saved.a === 1);
+    expect(told.includes("b1")).toBe(saved.b === 1);
+  });
+});

@@ -1,0 +1,171 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { sqliteStore } from "@statewright/sqlite";
+import Database from "better-sqlite3";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
+import { folder } from "./support/stores.ts";
+
+let home: ReturnType<typeof folder>;
+let file: string;
+
+beforeEach(() => {
+  home = folder();
+  file = join(home.path, "agent.db");
+});
+
+afterEach(() => home.remove());
+
+async function written(): Promise<void> {
+  const store = sqliteStore(file);
+  const claim = await store.claim({ ...graph, thread: "t" });
+  await tell(store, superstep("t", claim, 1));
+  store.close();
+}
+
+function raw(work: (db: Database.Database) => void): void {
+  const db = new Database(file);
+  work(db);
+  db.close();
+}
+
+/** The file is refused, and not a byte of it is changed, nor anything left beside it. */
+function refused(code: string, says: string): void {
+  const before = readFileSync(file);
+  const beside = readdirSync(home.path);
+  expect(() => sqliteStore(file)).toThrow(expect.objectContaining({ code, message: expect.stringContaining(says) }));
+  expect(readFileSync(file).equals(before)).toBe(true);
+  expect(readdirSync(home.path)).toEqual(beside);
+}
+
+describe("a file that is not opened", () => {
+  test("one of a newer version is refused, with what to do", async () => {
+    await written();
+    raw((db) => db.pragma("user_version = 99"));
+    refused("store_newer", "Update Statewright");
+  });
+
+  test("a database of another program is refused", () => {
+    raw((db) => db.exec("CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('mine')"));
+    refused("store_corrupt", "another program");
+  });
+
+  test("a database of another program in WAL mode is refused, and its log stays", () => {
+    raw((db) => {
+      db.pragma("journal_mode = WAL");
+      db.exec("CREATE TABLE notes (text TEXT)");
+    });
+    refused("store_corrupt", "another program");
+  });
+
+  test("what is no database is refused", () => {
+    writeFileSync(
+      file,
+      "a text that is long enough to be looked at as the header of a database file, and some more of it",
+    );
+    refused("store_corrupt", "not a database");
+  });
+
+  const planted = {
+    "a trigger": "CREATE TRIGGER spy AFTER INSERT ON deltas BEGIN DELETE FROM effects; END",
+    "a view": "CREATE VIEW spy AS SELECT * FROM deltas",
+    "a table": "CREATE TABLE spy (a)",
+    "an index": "CREATE INDEX spy ON deltas (kind)",
+    "a changed table": "ALTER TABLE deltas ADD COLUMN spy TEXT",
+    "a missing table": "DROP TABLE interrupts",
+  };
+  for (const [what, sql] of Object.entries(planted)) {
+    test(`${what} that we did not make is refused`, async () => {
+      await written();
+      raw((db) => db.exec(sql));
+      refused("store_corrupt", "not as Statewright made them");
+    });
+  }
+
+  test("our mark on a file without our tables is refused", () => {
+    raw((db) => db.pragma("application_id = 1398239860"));
+    raw((db) => db.pragma("user_version = 1"));
+    refused("store_corrupt", "");
+  });
+
+  test("a file cut short is refused when it is read", async () => {
+    await written();
+    const bytes = readFileSync(file);
+    writeFileSync(file, bytes.subarray(0, bytes.length - 6_000));
+    expect(() => sqliteStore(file)).toThrow(expect.objectContaining({ code: "store_corrupt" }));
+  });
+
+  test("a folder that is not there is named", () => {
+    expect(() => sqliteStore(join(home.path, "none", "agent.db"))).toThrow(
+      expect.objectContaining({ code: "store_failed", message: expect.stringContaining("directory") }),
+    );
+  });
+});
+
+describe("a file that is opened", () => {
+  test("by an empty file it is made", async () => {
+    writeFileSync(file, "");
+    await written();
+    const store = sqliteStore(file);
+    expect(await itemsOf(store, "t")).toEqual(["1"]);
+    store.close();
+  });
+
+  test("again and again, it is not changed by opening it", async () => {
+    await written();
+    const before = readFileSync(file);
+    for (let time = 0; time < 3; time++) sqliteStore(file).close();
+    expect(readFileSync(file).equals(before)).toBe(true);
+    expect(readdirSync(home.path)).toEqual(["agent.db"]);
+  });
+
+  test("what ANALYZE adds to it does no harm", async () => {
+    await written();
+    raw((db) => db.exec("ANALYZE"));
+    sqliteStore(file).close();
+  });
+
+  test("it is kept in a write-ahead log", () => {
+    const store = sqliteStore(file);
+    raw((db) => expect(db.pragma("journal_mode", { simple: true })).toBe("wal"));
+    store.close();
+  });
+
+  test("R3 an unknown option is refused, and so is a wrong value", () => {
+    const wrong: readonly object[] = [
+      { durabilty: "full" },
+      { durability: "off" },
+      { maxBytes: 10 },
+      { maxBytes: 1.5e6 + 0.5 },
+    ];
+    for (const options of wrong)
+      expect(() => sqliteStore(file, options)).toThrow(expect.objectContaining({ code: "invalid_option" }));
+    for (const path of ["", " ", "file:agent.db?mode=memory", "a\0b"]) {
+      expect(() => sqliteStore(path)).toThrow(expect.objectContaining({ code: "invalid_option" }));
+    }
+    expect(readdirSync(home.path)).toEqual([]);
+  });
+
+  test("people can read it with any SQLite shell", async () => {
+    await written();
+    raw((db) => {
+      expect(db.prepare("SELECT thread, branch, id, nodes, at, changes FROM history").get()).toEqual({
+        thread: "t",
+        branch: "main",
+        id: 1,
+        nodes: '["node"]',
+        at: "1970-01-01 00:00:01",
+        changes: "items append",
+      });
+    });
+  });
+});
+
+test("R2 no SQL text of the store is made of values", () => {
+  const folder = new URL("../src/", import.meta.url);
+  for (const name of readdirSync(folder)) {
+    const text = readFileSync(new URL(name, folder), "utf8");
+    expect(text, name).not.toMatch(/\b(?:prepare|exec|pragma)\s*(?:<[^(]*>)?\(\s*`/);
+    expect(text, name).not.toMatch(/`[^`]*\b(?:SELECT|INSERT|UPDATE|DELETE|CREATE)\b[^`]*\$\{/);
+  }
+});

@@ -1,0 +1,190 @@
+import { readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Store } from "@statewright/core";
+import { sqliteStore } from "@statewright/sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type Child, startChild } from "./support/child.ts";
+import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
+import { folder } from "./support/stores.ts";
+
+let home: ReturnType<typeof folder>;
+let file: string;
+let children: Child[];
+let stores: Store[];
+
+beforeEach(() => {
+  home = folder();
+  file = join(home.path, "agent.db");
+  children = [];
+  stores = [];
+});
+
+afterEach(async () => {
+  for (const store of stores) store.close();
+  await Promise.all(children.map((child) => child.kill()));
+  home.remove();
+});
+
+async function child(): Promise<Child> {
+  const started = await startChild(file);
+  children.push(started);
+  return started;
+}
+
+function open(): Store {
+  const store = sqliteStore(file);
+  stores.push(store);
+  return store;
+}
+
+function lockFiles(): readonly string[] {
+  return readdirSync(home.path).filter((name) => name.includes("-owner-"));
+}
+
+describe("a thread and the processes that want it", () => {
+  test("F15 of two processes on one thread one works and the other is told at once, by whom", async () => {
+    const owner = await child();
+    const claim = await owner.claim("t");
+    await expect(open().claim({ ...graph, thread: "t" })).rejects.toMatchObject({
+      code: "thread_busy",
+      message: expect.stringContaining(`process ${owner.pid}`),
+    });
+    await owner.ask({ do: "step", thread: "t", epoch: claim.epoch, id: 1 });
+    expect(await itemsOf(open(), "t")).toEqual(["1"]);
+  });
+
+  test("the thread of a killed process is free at once, and told to be recovered", async () => {
+    const owner = await child();
+    const claim = await owner.claim("t");
+    await owner.ask({ do: "run", thread: "t", epoch: claim.epoch });
+    await owner.ask({ do: "step", thread: "t", epoch: claim.epoch, id: 1 });
+    await owner.kill();
+    const next = await open().claim({ ...graph, thread: "t" });
+    expect(next).toMatchObject({
+      recovered: true,
+      epoch: claim.epoch + 1,
+      nextCheckpoint: 2,
+      head: { id: 1 },
+      run: { id: "r1", status: "running" },
+    });
+  });
+
+  test("the thread of a process that closed its store is free, and not recovered", async () => {
+    const owner = await child();
+    await owner.claim("t");
+    await owner.ask({ do: "close" });
+    expect(await open().claim({ ...graph, thread: "t" })).toMatchObject({ recovered: false, epoch: 2 });
+  });
+
+  test("F10, F16 nobody takes the thread of a stopped process, and it goes on when it comes back", async () => {
+    const owner = await child();
+    const claim = await owner.claim("t");
+    owner.signal("SIGSTOP");
+    await expect(open().claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
+    owner.signal("SIGCONT");
+    await owner.ask({ do: "step", thread: "t", epoch: claim.epoch, id: 1 });
+    expect(await itemsOf(open(), "t")).toEqual(["1"]);
+  });
+
+  test("I9 of many processes that claim a dead owner's thread at once exactly one gets it", async () => {
+    const rivals = await Promise.all(Array.from({ length: 6 }, () => child()));
+    let epoch = 0;
+    let owner = await child();
+    await owner.claim("t");
+    for (let round = 0; round < 4; round++) {
+      await owner.kill();
+      const living = rivals.filter((rival) => rival !== owner);
+      const settled = await Promise.allSettled(living.map((rival) => rival.claim("t")));
+      const won = settled.flatMap((each, index) => (each.status === "fulfilled" ? [{ claim: each.value, index }] : []));
+      const lost = settled.flatMap((each) => (each.status === "rejected" ? [each.reason.message] : []));
+      expect(won).toHaveLength(1);
+      expect(new Set(lost)).toEqual(new Set(["thread_busy"]));
+      expect(won[0]?.claim).toMatchObject({ recovered: true, epoch: round + 2 });
+      epoch = won[0]?.claim.epoch ?? 0;
+      owner = living[won[0]?.index ?? 0] as Child;
+      rivals.splice(rivals.indexOf(owner), 1);
+    }
+    expect(epoch).toBe(5);
+  });
+
+  test("E36 a living writer whose lock was taken away is refused by its epoch", async () => {
+    const stale = await child();
+    const claim = await stale.claim("t");
+    for (const name of lockFiles()) rmSync(join(home.path, name));
+    const store = open();
+    const next = await store.claim({ ...graph, thread: "t" });
+    await expect(stale.ask({ do: "step", thread: "t", epoch: claim.epoch, id: 1 })).rejects.toThrow("fenced");
+    await tell(store, superstep("t", next, 1, "mine"));
+    expect(await itemsOf(store, "t")).toEqual(["mine"]);
+  });
+
+  test("1,000 threads of a killed process are recovered by one", async () => {
+    const owner = await child();
+    const names = Array.from({ length: 1_000 }, (_, index) => `t${index}`);
+    const claims = await Promise.all(names.map((thread) => owner.claim(thread)));
+    await Promise.all(
+      names.map((thread, index) => owner.ask({ do: "step", thread, epoch: claims[index]?.epoch ?? 0, id: 1 })),
+    );
+    await owner.kill();
+    const store = open();
+    const recovered = await Promise.all(names.map((thread) => store.claim({ ...graph, thread })));
+    expect(recovered.filter((claim) => claim.recovered && claim.epoch === 2 && claim.head?.id === 1)).toHaveLength(
+      1_000,
+    );
+    await Promise.all(
+      names.map((thread, index) =>
+        tell(store, superstep(thread, recovered[index] as { epoch: number; branch: string }, 2)),
+      ),
+    );
+    expect(await itemsOf(store, "t999")).toEqual(["1", "2"]);
+  });
+});
+
+describe("what an owner leaves beside the file", () => {
+  test("nothing before the first claim, one lock after it, nothing after it closed", async () => {
+    const store = open();
+    expect(lockFiles()).toEqual([]);
+    await store.claim({ ...graph, thread: "t" });
+    await store.claim({ ...graph, thread: "u" });
+    expect(lockFiles()).toEqual(["agent.db-owner-1"]);
+    store.close();
+    expect(readdirSync(home.path)).toEqual(["agent.db"]);
+  });
+
+  test("the lock of a dead owner is removed by the next one, and its id is not used again", async () => {
+    for (const id of [1, 2]) {
+      const owner = await child();
+      await owner.claim(`t${id}`);
+      expect(lockFiles()).toEqual([`agent.db-owner-${id}`]);
+      await owner.kill();
+    }
+    expect(lockFiles()).toEqual(["agent.db-owner-2"]);
+    await open().claim({ ...graph, thread: "u" });
+    expect(lockFiles()).toEqual(["agent.db-owner-3"]);
+  });
+
+  test("a claim that was refused leaves no lock", async () => {
+    await (await child()).claim("t");
+    const store = open();
+    await expect(store.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
+    await expect(store.claim({ ...graph, thread: "none", mustExist: true })).rejects.toMatchObject({
+      code: "unknown_thread",
+    });
+    expect(lockFiles()).toEqual(["agent.db-owner-1"]);
+  });
+
+  test("a copy of the file is not held by the owner of the original", async () => {
+    const store = open();
+    await store.claim({ ...graph, thread: "t" });
+    store.close();
+    // The file is closed: copying it now takes no lock away from this process.
+    const { copyFileSync } = await import("node:fs");
+    const copy = join(home.path, "copy.db");
+    copyFileSync(file, copy);
+    const held = open();
+    await held.claim({ ...graph, thread: "t" });
+    const other = sqliteStore(copy);
+    stores.push(other);
+    expect(await other.claim({ ...graph, thread: "t" })).toMatchObject({ epoch: 2 });
+  });
+});

@@ -1,0 +1,241 @@
+/** The store in a file and the store in memory are given the same work, and must answer alike. */
+import { join } from "node:path";
+import {
+  type Claim,
+  type ClaimRequest,
+  type Commit,
+  isStatewrightError,
+  memoryStore,
+  type RunStatus,
+  type Store,
+} from "@statewright/core";
+import { sqliteStore } from "@statewright/sqlite";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { tell } from "./support/rows.ts";
+import { folder } from "./support/stores.ts";
+
+const threads = ["t", "u"] as const;
+const branches = ["main", "b", "c"] as const;
+const statuses = ["running", "waiting", "done", "failed"] as const satisfies readonly RunStatus[];
+
+const delta = fc.record({
+  channel: fc.constantFrom("list", "last", "draft"),
+  kind: fc.constantFrom("append", "replace", "patch", "clear"),
+  base: fc.boolean(),
+  text: fc.string({ maxLength: 20 }).map((text) => JSON.stringify(text)),
+});
+
+const effect = fc.record({
+  ahead: fc.integer({ min: -1, max: 1 }),
+  key: fc.constantFrom("model", "pay", "read"),
+  kind: fc.constantFrom("task", "model", "tool"),
+  effect: fc.constantFrom("pure", "idempotent", "once"),
+  state: fc.constantFrom("started", "ok", "error"),
+  outcome: fc.option(
+    fc.string({ maxLength: 20 }).map((text) => JSON.stringify(text)),
+    { nil: undefined },
+  ),
+});
+
+const work = fc.oneof(
+  fc.record({
+    do: fc.constant("claim" as const),
+    thread: fc.constantFrom(...threads),
+    branch: fc.option(fc.constantFrom(...branches), { nil: undefined }),
+    version: fc.integer({ min: 1, max: 2 }),
+    mustExist: fc.integer({ min: 0, max: 3 }).map((value) => value === 0),
+  }),
+  fc.record({
+    do: fc.constant("commit" as const),
+    thread: fc.constantFrom(...threads),
+    stale: fc.integer({ min: 0, max: 7 }).map((value) => value === 0),
+    run: fc.option(fc.record({ id: fc.constantFrom("r1", "r2"), status: fc.constantFrom(...statuses) }), {
+      nil: undefined,
+    }),
+    checkpoint: fc.option(fc.uniqueArray(delta, { maxLength: 3, selector: ({ channel }) => channel }), {
+      nil: undefined,
+    }),
+    gap: fc.integer({ min: 0, max: 7 }).map((value) => value === 0),
+    effects: fc.array(effect, { maxLength: 3 }),
+    question: fc.option(fc.record({ id: fc.constantFrom("q1", "q2"), answer: fc.boolean() }), { nil: undefined }),
+    release: fc.integer({ min: 0, max: 3 }).map((value) => value === 0),
+  }),
+  fc.record({
+    do: fc.constant("branch" as const),
+    thread: fc.constantFrom(...threads),
+    branch: fc.constantFrom(...branches),
+    from: fc.integer({ min: 1, max: 6 }),
+    deltas: fc.uniqueArray(delta, { maxLength: 2, selector: ({ channel }) => channel }),
+  }),
+);
+
+type Work = typeof work extends fc.Arbitrary<infer Value> ? Value : never;
+
+/** What the engine knows of the threads that it claimed, the same for both stores. */
+interface Engine {
+  readonly claims: Map<string, Claim>;
+  readonly heads: Map<string, { readonly id: number; readonly step: number } | undefined>;
+  readonly next: Map<string, number>;
+  time: number;
+}
+
+async function perform(store: Store, engine: Engine, item: Work): Promise<unknown> {
+  engine.time += 10;
+  try {
+    switch (item.do) {
+      case "claim": {
+        const { thread, branch, version, mustExist } = item;
+        const request: ClaimRequest = {
+          thread,
+          branch,
+          graph: "g",
+          version,
+          shape: `s${version}`,
+          at: engine.time,
+          mustExist,
+        };
+        const claim = await store.claim(request);
+        engine.claims.set(thread, claim);
+        engine.heads.set(thread, claim.head);
+        engine.next.set(thread, claim.nextCheckpoint);
+        return claim;
+      }
+      case "commit": {
+        const commit = commitOf(engine, item);
+        await tell(store, commit);
+        const row = commit.checkpoint?.row;
+        if (row !== undefined) {
+          engine.heads.set(item.thread, row);
+          engine.next.set(item.thread, row.id + 1);
+        }
+        return "told";
+      }
+      case "branch": {
+        const { thread, branch, from, deltas } = item;
+        const row = { ...rowOf(engine, 0, from, from), source: "fork", branch } as const;
+        return await store.branch({ thread, branch, from, checkpoint: { row, deltas }, interrupts: [] });
+      }
+    }
+  } catch (thrown) {
+    return isStatewrightError(thrown) ? thrown.code : String(thrown);
+  }
+}
+
+function rowOf(engine: Engine, id: number, parent: number | undefined, step: number) {
+  const control = JSON.stringify({ at: engine.time });
+  const from = { id, branch: "main", step, parent, source: "step", nodes: ["n"], control, run: "r1" } as const;
+  return { ...from, at: engine.time, durationMs: 0.5, seq: engine.time, bytes: 3 };
+}
+
+function commitOf(engine: Engine, item: Extract<Work, { do: "commit" }>): Commit {
+  const { thread, run, checkpoint, gap, effects, question, release, stale } = item;
+  const claim = engine.claims.get(thread);
+  const head = engine.heads.get(thread);
+  const branch = claim?.branch ?? "main";
+  const step = head?.step ?? 0;
+  const id = (engine.next.get(thread) ?? 1) + (gap ? 1 : 0);
+  const at = engine.time;
+  return {
+    thread,
+    branch,
+    epoch: (claim?.epoch ?? 1) - (stale ? 1 : 0),
+    seq: at,
+    release,
+    ...(run === undefined
+      ? {}
+      : { run: { ...run, thread, branch, graph: "g", version: 1, attempt: 1, startedAt: at, endedAt: at + 1 } }),
+    ...(checkpoint === undefined
+      ? {}
+      : { checkpoint: { row: { ...rowOf(engine, id, head?.id, step + 1), branch }, deltas: checkpoint } }),
+    effects: effects.map(({ ahead, ...rest }) => ({
+      ...rest,
+      step: Math.max(0, step + ahead),
+      task: `${step + ahead}:0`,
+      name: rest.key,
+      attempts: 1,
+      idempotencyKey: "k",
+      startedAt: at,
+    })),
+    ...(question === undefined
+      ? {}
+      : {
+          interrupts: [
+            {
+              id: question.id,
+              branch,
+              step,
+              task: `${step}:0`,
+              node: "n",
+              key: "k",
+              payload: "1",
+              raisedAt: at,
+              ...(question.answer ? { answer: "true", answeredAt: at } : {}),
+            },
+          ],
+        }),
+  };
+}
+
+/** All that a store tells. Channels come in any order. */
+async function everything(store: Store): Promise<unknown> {
+  const told: unknown[] = [
+    await store.threads(),
+    await store.runs(),
+    await store.runs({ status: "waiting", limit: 1 }),
+  ];
+  for (const thread of threads) {
+    told.push(await store.thread(thread), await store.branches(thread), await store.runs({ thread }));
+    for (const branch of branches) {
+      const history = await store.history(thread, { branch, limit: 50 });
+      told.push(
+        history.map((each) => ({ ...each, deltas: sorted(each.deltas) })),
+        (await store.history(thread, { branch, limit: 2, before: 4 })).map(({ id }) => id),
+        await store.head(thread, branch),
+        await store.effects(thread, branch),
+        await store.effects(thread, branch, 1),
+        await store.interrupts(thread, branch),
+      );
+      for (const { id } of history)
+        told.push(await store.checkpoint(thread, id), sorted(await store.state(thread, id)));
+    }
+  }
+  return JSON.parse(JSON.stringify(told));
+}
+
+function sorted<Item extends { readonly channel: string }>(items: readonly Item[]): readonly Item[] {
+  return items.toSorted((one, other) => (one.channel < other.channel ? -1 : 1));
+}
+
+function engine(): Engine {
+  return { claims: new Map(), heads: new Map(), next: new Map(), time: 1_000 };
+}
+
+describe("the same work, given to a file and to memory", () => {
+  test("is answered alike, and leaves the same threads, also after the file was opened anew", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(work, { maxLength: 40 }), async (items) => {
+        const home = folder();
+        const path = join(home.path, "agent.db");
+        const [memory, file] = [memoryStore(), sqliteStore(path, { durability: "normal" })];
+        const [one, other] = [engine(), engine()];
+        try {
+          for (const item of items) {
+            const [expected, found] = [await perform(memory, one, item), await perform(file, other, item)];
+            expect(JSON.parse(JSON.stringify(found))).toEqual(JSON.parse(JSON.stringify(expected)));
+          }
+          const left = await everything(memory);
+          expect(await everything(file)).toEqual(left);
+          file.close();
+          const again = sqliteStore(path);
+          expect(await everything(again)).toEqual(left);
+          again.close();
+        } finally {
+          file.close();
+          home.remove();
+        }
+      }),
+      { numRuns: 150, seed: 20_26 },
+    );
+  });
+});

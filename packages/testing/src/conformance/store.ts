@@ -1,0 +1,874 @@
+/** What every store must do: run each test against a store of your own. */
+import type {
+  CheckpointRow,
+  CheckpointWrite,
+  Claim,
+  ClaimRequest,
+  Commit,
+  DeltaRow,
+  EffectRow,
+  InterruptRow,
+  RunRow,
+  StatewrightError,
+  Store,
+} from "@statewright/core";
+import { holds, refused, same } from "./assert.ts";
+
+/** A fresh, empty store, and what a test may do to it. */
+export interface StoreUnderTest {
+  readonly store: Store;
+  /** Another owner of the same threads, as a second process would be. */
+  peer(): Store;
+  /** End `store` as a SIGKILL would; gives a new owner of all that was durable by then. */
+  crash(): Store;
+  /** Close everything that was opened, and remove what it left. */
+  dispose(): void;
+}
+
+/** One test of the suite: throws when the store does not do what `name` says. */
+export interface StoreTest {
+  readonly name: string;
+  /** It needs more than one owner: a peer, or one after a crash. */
+  readonly shared: boolean;
+  run(open: () => StoreUnderTest | Promise<StoreUnderTest>): Promise<void>;
+}
+
+/** The tests that every store must pass. */
+export const storeConformance: readonly StoreTest[] = [
+  storeTest("a new thread starts with nothing", async ({ store }) => {
+    const claim = await store.claim(request("t"));
+    same(
+      claim,
+      {
+        epoch: 1,
+        branch: "main",
+        nextSeq: 1,
+        nextCheckpoint: 1,
+        writtenBy: { graph: "g", version: 1, shape: "s1" },
+        recovered: false,
+      },
+      "the claim",
+    );
+    same(
+      await store.thread("t"),
+      { id: "t", graph: "g", version: 1, createdAt: 100, updatedAt: 100, headBranch: "main" },
+      "the thread",
+    );
+    same(await store.branches("t"), [{ name: "main" }], "the branches");
+  }),
+
+  storeTest("a claim that must exist refuses what is not there and makes nothing", async ({ store }) => {
+    await refused(store.claim({ ...request("t"), mustExist: true }), "unknown_thread", "the thread");
+    same(await store.thread("t"), undefined, "the thread");
+    await release(store, "t", await store.claim(request("t")));
+    await refused(store.claim({ ...request("t"), branch: "other", mustExist: true }), "unknown_branch", "the branch");
+    same(await store.branches("t"), [{ name: "main" }], "the branches");
+    same(
+      (await store.claim({ ...request("t"), mustExist: true })).epoch,
+      2,
+      "the epoch after a claim that was refused",
+    );
+  }),
+
+  sharedTest(
+    "a thread that is held is busy, for the store that holds it and for any other",
+    async ({ store, peer }) => {
+      await store.claim(request("t"));
+      await refused(store.claim(request("t")), "thread_busy", "the same store");
+      await refused(peer().claim(request("t")), "thread_busy", "another store");
+      await refused(peer().claim({ ...request("t"), branch: "other" }), "thread_busy", "another branch");
+      same((await peer().claim(request("u"))).epoch, 1, "another thread");
+    },
+  ),
+
+  sharedTest("of many claims at the same moment exactly one wins", async ({ store, peer }) => {
+    const stores = [store, peer(), peer()];
+    const claims = Array.from({ length: 30 }, (_, index) => (stores[index % 3] as Store).claim(request("t")));
+    const settled = await Promise.allSettled(claims);
+    same(settled.filter(({ status }) => status === "fulfilled").length, 1, "the claims that won");
+  }),
+
+  sharedTest("a thread that was released goes on where it stood", async ({ store, peer }) => {
+    const first = await start(store, "t");
+    await first.step(1);
+    await first.commit({ seq: 9, release: true });
+    const next = peer();
+    const claim = await next.claim(request("t"));
+    same(
+      { ...claim, head: claim.head?.id, run: claim.run?.id },
+      {
+        epoch: 2,
+        branch: "main",
+        nextSeq: 10,
+        nextCheckpoint: 2,
+        writtenBy: { graph: "g", version: 1, shape: "s1" },
+        head: 1,
+        run: "r1",
+        recovered: false,
+      },
+      "the claim",
+    );
+    same(await next.head("t"), first.rows[0], "the head");
+  }),
+
+  sharedTest("the thread of an owner that died is taken over, and told to be recovered", async ({ store, crash }) => {
+    const first = await start(store, "t");
+    await first.step(1);
+    const next = crash();
+    const claim = await next.claim(request("t"));
+    same(
+      [claim.epoch, claim.recovered, claim.head, claim.run?.status],
+      [2, true, first.rows[0], "running"],
+      "the claim",
+    );
+    await refused(next.claim(request("t")), "thread_busy", "the thread after it was taken over");
+    await release(next, "t", claim);
+    same((await next.claim(request("t"))).recovered, false, "recovered, after the new owner let go");
+  }),
+
+  sharedTest(
+    "E36 a writer that is not the owner any more is refused, and nothing of its commit is written",
+    async ({ store, peer }) => {
+      const stale = await start(store, "t");
+      await stale.step(1);
+      await stale.commit({ release: true });
+      const next = peer();
+      await next.claim(request("t"));
+      const write = {
+        seq: 50,
+        run: run("r2"),
+        effects: [effect({ step: 1 })],
+        checkpoint: checkpoint(2, 1),
+        interrupts: [interrupt({})],
+      };
+      await refused(stale.commit(write), "fenced", "the stale commit");
+      const fresh = await next.claim(request("u"));
+      await refused(
+        tell(next, { thread: "t", branch: "main", epoch: 1, seq: 51 }),
+        "fenced",
+        "an old epoch in the store of the new owner",
+      );
+      await refused(
+        tell(store, { thread: "u", branch: "main", epoch: fresh.epoch, seq: 51 }),
+        "fenced",
+        "a store that never held the thread",
+      );
+      await refused(
+        tell(store, { thread: "none", branch: "main", epoch: 1, seq: 1 }),
+        "fenced",
+        "a thread that is not there",
+      );
+      same((await next.head("t"))?.id, 1, "the head");
+      same(await next.effects("t", "main"), [], "the effects");
+      same(await next.interrupts("t", "main"), [], "the questions");
+      same(
+        (await next.runs()).map(({ id }) => id),
+        ["r1"],
+        "the runs",
+      );
+    },
+  ),
+
+  storeTest("a commit after the release is refused, also in the same moment", async ({ store }) => {
+    const thread = await start(store, "t");
+    const releasing = thread.commit({ release: true });
+    const late = thread.commit({ effects: [effect({ step: 0 })] });
+    await releasing;
+    await refused(late, "fenced", "the late commit");
+    await refused(thread.commit({ run: run("r2") }), "fenced", "a later one");
+    same(await store.effects("t", "main"), [], "the effects");
+  }),
+
+  sharedTest("rows come back as they were written", async ({ store, peer }) => {
+    const claim = await store.claim(request("t"));
+    const first = checkpoint(
+      1,
+      undefined,
+      { source: "input", nodes: [], control: '{"machine":"ä𝄞\\u0000","tasks":[]}', durationMs: 0.25, bytes: 12 },
+      [delta("messages", "append", '[{"id":"m1"}]', false), delta("cart", "patch", "[]", true)],
+    );
+    const second = checkpoint(2, 1, { source: "step", nodes: ["model", "tools"], run: "r1" }, []);
+    const error = { name: "Error", message: "no", code: "x", cause: { name: "Error", message: "why" } };
+    const failed = { ...run("r1"), status: "failed", attempt: 3, endedAt: 900, error } as const;
+    const effects = [
+      effect({
+        step: 1,
+        task: "1:0",
+        key: "call'\"1",
+        kind: "tool",
+        name: "pay",
+        effect: "once",
+        state: "ok",
+        attempts: 2,
+        endedAt: 130,
+        outcome: '{"ok":1}',
+        stage: "answered",
+      }),
+      effect({ step: 1, task: "1:1", key: "model", kind: "model" }),
+    ];
+    const questions = [
+      interrupt({ id: "i2", schema: { type: "object", properties: { ok: { type: "boolean" } } } }),
+      interrupt({ id: "i1", answer: "true", answeredAt: 140 }),
+    ];
+    await tell(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 1, run: failed, checkpoint: first });
+    await tell(store, {
+      thread: "t",
+      branch: "main",
+      epoch: claim.epoch,
+      seq: 2,
+      checkpoint: second,
+      interrupts: questions,
+    });
+    await tell(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 3, effects });
+    const other = peer();
+    same(await other.checkpoint("t", 1), first.row, "the first checkpoint");
+    same(await other.head("t"), second.row, "the head");
+    same(
+      await other.history("t", { limit: 9 }),
+      [
+        { ...second.row, deltas: [] },
+        { ...first.row, deltas: first.deltas },
+      ],
+      "the history",
+    );
+    same(await other.runs(), [failed], "the run");
+    same(await other.effects("t", "main", 1), effects, "the effects");
+    same(await other.interrupts("t", "main"), questions, "the questions");
+  }),
+
+  storeTest("long texts and odd names are data", async ({ store }) => {
+    const claim = await store.claim(request("t"));
+    const names = ["__proto__", "constructor", "a'b\"c", "😀", "toString", "%", "a\u0000b"];
+    const long = JSON.stringify("ß".repeat(300_000));
+    const write = checkpoint(
+      1,
+      undefined,
+      { nodes: names, control: long },
+      names.map((name) => delta(name, "replace", long)),
+    );
+    const effects = names.map((key) => effect({ step: 1, key, outcome: long, effect: "once" }));
+    await tell(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 1, checkpoint: write, effects });
+    same(await store.head("t"), write.row, "the head");
+    same(
+      await store.state("t", 1),
+      names.map((channel) => ({ channel, deltas: [{ kind: "replace", text: long }] })),
+      "the state",
+    );
+    same(await store.effects("t", "main"), effects, "the effects");
+  }),
+
+  storeTest("the state of a checkpoint is every channel's latest base and what came after it", async ({ store }) => {
+    const thread = await start(store, "t");
+    await thread.step(1, [
+      delta("list", "append", "[1]"),
+      delta("last", "replace", "1"),
+      delta("draft", "patch", "[0]"),
+    ]);
+    await thread.step(2, [delta("list", "append", "[2]"), delta("last", "replace", "2")]);
+    await thread.step(3, [delta("list", "append", "[1,2,3]", true), delta("gone", "replace", "3")]);
+    await thread.step(4, [delta("list", "append", "[4]"), delta("gone", "clear", "")]);
+    await thread.step(5, []);
+    same(
+      await stateOf(store, "t", 1),
+      { draft: ["patch [0]"], last: ["replace 1"], list: ["append [1]"] },
+      "the state at 1",
+    );
+    same(
+      await stateOf(store, "t", 2),
+      { draft: ["patch [0]"], last: ["replace 2"], list: ["append [1]", "append [2]"] },
+      "the state at 2",
+    );
+    const after = {
+      draft: ["patch [0]"],
+      gone: ["clear "],
+      last: ["replace 2"],
+      list: ["append [1,2,3]", "append [4]"],
+    };
+    same(await stateOf(store, "t", 4), after, "the state at 4");
+    same(await stateOf(store, "t", 5), after, "the state at 5");
+    await refused(store.state("t", 6), "unknown_checkpoint", "a checkpoint that is not there");
+  }),
+
+  storeTest("a value that replaces the one before is a base, whatever its writer says", async ({ store }) => {
+    const thread = await start(store, "t");
+    await thread.step(1, [
+      delta("a", "replace", "1", false),
+      delta("b", "clear", "", false),
+      delta("c", "append", "[1]", false),
+    ]);
+    const [entry] = await store.history("t", { limit: 1 });
+    same(
+      entry?.deltas.map(({ base }) => base),
+      [true, true, false],
+      "the bases",
+    );
+  }),
+
+  storeTest("a branch goes on from its origin and sees nothing that came later there", async ({ store }) => {
+    const thread = await start(store, "t");
+    await thread.step(1, [delta("list", "append", "[0,1]", true), delta("x", "replace", "1")]);
+    await thread.step(2, [delta("list", "append", "[2]")]);
+    await thread.step(3, [delta("list", "append", "[3]"), delta("x", "replace", "3"), delta("late", "replace", "3")]);
+    await thread.commit({ release: true });
+    const before = await store.history("t", { limit: 99 });
+    const made = await fork(store, "t", "b", 2, [delta("list", "append", "[9]")]);
+    same([made.id, made.branch, made.parent], [4, "b", 2], "the branch's first checkpoint");
+    same(await store.head("t", "b"), made, "the head of the branch");
+    same(
+      await stateOf(store, "t", 4),
+      { list: ["append [0,1]", "append [2]", "append [9]"], x: ["replace 1"] },
+      "the state of the branch",
+    );
+    same(
+      (await store.history("t", { branch: "b", limit: 99 })).map(({ id }) => id),
+      [4, 2, 1],
+      "the history of the branch",
+    );
+    same(await store.history("t", { limit: 99 }), before, "the history of the origin");
+    const deeper = await fork(store, "t", "c", 4, [delta("x", "replace", "5")]);
+    same(
+      await stateOf(store, "t", deeper.id),
+      { list: ["append [0,1]", "append [2]", "append [9]"], x: ["replace 5"] },
+      "a branch of the branch",
+    );
+    const from = await fork(store, "t", "d", 1, []);
+    same(
+      await stateOf(store, "t", from.id),
+      { list: ["append [0,1]"], x: ["replace 1"] },
+      "a branch from the first checkpoint",
+    );
+    same(
+      await store.branches("t"),
+      [
+        { name: "main", head: 3 },
+        { name: "b", from: 2, head: 4 },
+        { name: "c", from: 4, head: 5 },
+        { name: "d", from: 1, head: 6 },
+      ],
+      "the branches",
+    );
+    same((await store.thread("t"))?.headBranch, "main", "the head branch");
+  }),
+
+  storeTest("each branch is written on its own, with ids that no other branch of the thread has", async ({ store }) => {
+    const thread = await start(store, "t");
+    await thread.step(1, [delta("x", "replace", "1")]);
+    await thread.commit({ release: true });
+    await fork(store, "t", "b", 1, []);
+    const other = await start(store, "t", { branch: "b" });
+    same([other.claim.nextCheckpoint, other.claim.nextSeq, other.claim.head?.id], [3, 5, 2], "the claim of the branch");
+    await other.step(2, [delta("x", "replace", "2")]);
+    await other.commit({ release: true });
+    const again = await start(store, "t");
+    same([again.claim.nextCheckpoint, again.claim.head?.id], [4, 1], "the claim of the origin");
+    await again.step(2, []);
+    same(await stateOf(store, "t", 3), { x: ["replace 2"] }, "the state of the branch");
+    same(await stateOf(store, "t", 4), { x: ["replace 1"] }, "the state of the origin");
+  }),
+
+  sharedTest(
+    "a branch is refused from nowhere, under a name that is taken, and while the thread is written",
+    async ({ store, peer }) => {
+      await refused(fork(store, "t", "b", 1, []), "unknown_thread", "an unknown thread");
+      const thread = await start(store, "t");
+      await thread.step(1);
+      await refused(fork(store, "t", "b", 1, []), "thread_busy", "a thread that this store writes");
+      await refused(fork(peer(), "t", "b", 1, []), "thread_busy", "a thread that another store writes");
+      await thread.commit({ release: true });
+      await refused(fork(store, "t", "b", 7, []), "unknown_checkpoint", "an unknown checkpoint");
+      await refused(fork(store, "t", "main", 1, []), "thread_exists", "a name that is taken");
+      same(await store.branches("t"), [{ name: "main", head: 1 }], "the branches");
+    },
+  ),
+
+  storeTest("a branch takes over the answers that it is given", async ({ store }) => {
+    const thread = await start(store, "t");
+    await thread.step(1);
+    await thread.commit({ interrupts: [interrupt({ id: "i1", answer: "1", answeredAt: 5 })], release: true });
+    const answered = await store.interrupts("t", "main");
+    await fork(store, "t", "b", 1, [], answered);
+    same(
+      await store.interrupts("t", "b"),
+      answered.map((each) => ({ ...each, branch: "b" })),
+      "the questions of the branch",
+    );
+    same(await store.interrupts("t", "main"), answered, "the questions of the origin");
+  }),
+
+  storeTest("history comes in pages, newest first", async ({ store }) => {
+    const thread = await start(store, "t");
+    for (let id = 1; id <= 7; id++) await thread.step(id, [delta("n", "replace", String(id))]);
+    await thread.commit({ release: true });
+    await fork(store, "t", "b", 4, [delta("n", "replace", "8")]);
+    const pages: number[][] = [];
+    for (let before: number | undefined; ; before = pages.at(-1)?.at(-1)) {
+      const page = await store.history("t", { branch: "b", before, limit: 2 });
+      if (page.length === 0) break;
+      pages.push(page.map(({ id }) => id));
+    }
+    same(pages, [[8, 4], [3, 2], [1]], "the pages");
+    const [entry] = await store.history("t", { before: 3, limit: 1 });
+    same(entry?.deltas, [delta("n", "replace", "2")], "what a checkpoint changed");
+  }),
+
+  storeTest("a checkpoint folds the journal of the step before it, and no other", async ({ store }) => {
+    const thread = await start(store, "t");
+    await thread.step(1);
+    const journal = [
+      effect({ step: 1, key: "task", kind: "task", effect: "pure", outcome: "1" }),
+      effect({ step: 1, key: "model", kind: "model", effect: "idempotent", outcome: "2" }),
+      effect({ step: 1, key: "pay", kind: "tool", effect: "once", outcome: "3" }),
+      effect({ step: 2, key: "early", kind: "step", effect: "pure", outcome: "4" }),
+    ];
+    await thread.commit({ effects: journal });
+    same(await store.effects("t", "main"), journal, "the journal before the checkpoint");
+    await thread.step(2);
+    const [, model, pay, early] = journal as [EffectRow, EffectRow, EffectRow, EffectRow];
+    same(await store.effects("t", "main", 1), [{ ...model, outcome: undefined }, pay], "the folded step");
+    same(await store.effects("t", "main", 2), [early], "the step that is not folded yet");
+    await thread.commit({
+      checkpoint: checkpoint(3, 2),
+      effects: [
+        effect({ step: 2, key: "task", kind: "task", outcome: "5" }),
+        effect({ step: 2, key: "read", kind: "tool", effect: "pure", outcome: "6" }),
+        effect({ step: 2, key: "send", kind: "tool", effect: "once", outcome: "7" }),
+      ],
+    });
+    same(
+      (await store.effects("t", "main", 2)).map(({ key, outcome }) => [key, outcome ?? null]),
+      [
+        ["early", null],
+        ["read", null],
+        ["send", "7"],
+      ],
+      "effects that came with the checkpoint that folds them",
+    );
+  }),
+
+  storeTest("folding leaves the journals of other branches and threads alone", async ({ store }) => {
+    const [one, two] = [await start(store, "t"), await start(store, "u")];
+    for (const thread of [one, two]) {
+      await thread.step(1);
+      await thread.commit({ effects: [effect({ step: 1, outcome: "1" })] });
+    }
+    await one.commit({ release: true });
+    await fork(store, "t", "b", 1, []);
+    const branch = await start(store, "t", { branch: "b" });
+    await branch.commit({ checkpoint: checkpoint(3, 2, { step: 2 }) });
+    same((await store.effects("t", "main")).length, 1, "the journal of the origin");
+    same((await store.effects("u", "main")).length, 1, "the journal of another thread");
+  }),
+
+  storeTest("an effect is known by step, task and key", async ({ store }) => {
+    const thread = await start(store, "t");
+    const started = effect({ step: 0, task: "0:0", key: "a", effect: "once", state: "started" });
+    const others = [
+      effect({ step: 0, task: "0:1", key: "a" }),
+      effect({ step: 0, task: "0:0", key: "b" }),
+      effect({ step: 1, task: "0:0", key: "a" }),
+    ];
+    await thread.commit({ effects: [started, ...others] });
+    const done = { ...started, state: "ok", attempts: 2, endedAt: 300, outcome: "1", stage: "answered" } as const;
+    await thread.commit({ effects: [done] });
+    same(await store.effects("t", "main"), [done, ...others], "the journal");
+    same((await store.effects("t", "main", 0)).length, 3, "one step of it");
+  }),
+
+  storeTest("a question keeps its place when it is answered", async ({ store }) => {
+    const thread = await start(store, "t");
+    const [first, second] = [interrupt({ id: "z" }), interrupt({ id: "a" })];
+    await thread.commit({ interrupts: [first, second] });
+    const answered = { ...first, answer: '{"ok":true}', answeredAt: 400 };
+    await thread.commit({ interrupts: [answered] });
+    same(await store.interrupts("t", "main"), [answered, second], "the questions");
+  }),
+
+  storeTest("a claim finds the newest run of its branch", async ({ store }) => {
+    const thread = await start(store, "t");
+    await thread.step(1);
+    await thread.commit({ run: { ...run("r1"), status: "crashed", endedAt: 200 } });
+    await thread.commit({ run: { ...run("r2"), startedAt: 300 } });
+    await thread.commit({ run: { ...run("r1"), status: "failed", endedAt: 200 }, release: true });
+    same(await store.thread("t").then((row) => row?.status), "running", "the status of the thread");
+    await fork(store, "t", "b", 1, []);
+    const branch = await start(store, "t", { branch: "b", run: false });
+    same(branch.claim.run, undefined, "the run of a new branch");
+    await branch.commit({ run: { ...run("r3"), branch: "b", startedAt: 400, status: "done" }, release: true });
+    const again = await store.claim(request("t"));
+    same([again.run?.id, again.run?.status], ["r2", "running"], "the run of the origin");
+    same(
+      (await store.runs({ thread: "t" })).map(({ id, status }) => [id, status]),
+      [
+        ["r3", "done"],
+        ["r2", "running"],
+        ["r1", "failed"],
+      ],
+      "the runs",
+    );
+  }),
+
+  storeTest("runs and threads are listed newest first, by graph, by status, up to a limit", async ({ store }) => {
+    for (const [index, id] of ["a", "b", "c", "d"].entries()) {
+      const thread = await start(store, id, { graph: index % 2 === 0 ? "even" : "odd", at: 100 + index, run: false });
+      const status = index < 2 ? "waiting" : "failed";
+      await thread.commit({
+        run: { ...run(`r${index}`), thread: id, graph: thread.request.graph, status, startedAt: 200 + index },
+      });
+    }
+    const touched = await start(store, "e", { graph: "even", at: 150, run: false });
+    await touched.commit({ checkpoint: checkpoint(1, undefined, { at: 900 }) });
+    const ids = async (filter?: Parameters<Store["threads"]>[0]) =>
+      (await store.threads(filter)).map(({ id }) => id).join("");
+    same(await ids(), "edcba", "all threads");
+    same(await ids({ graph: "even" }), "eca", "the threads of a graph");
+    same(await ids({ status: "waiting" }), "ba", "the waiting threads");
+    same(await ids({ status: "failed", graph: "odd", limit: 1 }), "d", "a page of both");
+    same(await ids({ limit: 2 }), "ed", "a page");
+    const runs = async (filter?: Parameters<Store["runs"]>[0]) =>
+      (await store.runs(filter)).map(({ id }) => id).join("");
+    same(await runs(), "r3r2r1r0", "all runs");
+    same(await runs({ status: "waiting" }), "r1r0", "the waiting runs");
+    same(await runs({ status: "waiting", limit: 1 }), "r1", "a page of them");
+    same(await runs({ thread: "c" }), "r2", "the runs of a thread");
+    same(await runs({ thread: "c", status: "waiting" }), "", "the waiting runs of a thread");
+  }),
+
+  storeTest("a claim says what wrote the head of its branch, not what was claimed since", async ({ store }) => {
+    const first = await start(store, "t");
+    await first.step(1);
+    await first.commit({ release: true });
+    const second = await start(store, "t", { version: 2, shape: "s2", run: false });
+    same(second.claim.writtenBy.shape, "s1", "at the first claim of a new version");
+    await second.commit({ run: { ...run("r9"), status: "parked" }, release: true });
+    const third = await start(store, "t", { version: 2, shape: "s2", run: false });
+    same(third.claim.writtenBy, { graph: "g", version: 1, shape: "s1" }, "after a claim that wrote no checkpoint");
+    await third.step(2);
+    await third.commit({ release: true });
+    await fork(store, "t", "old", 1, []);
+    await fork(store, "t", "new", 2, []);
+    const shape = async (branch: string) => {
+      const claim = await store.claim({ ...request("t"), version: 3, shape: "s3", branch });
+      await release(store, "t", claim);
+      return claim.writtenBy.shape;
+    };
+    same([await shape("main"), await shape("old"), await shape("new")], ["s2", "s1", "s2"], "by branch");
+    same((await store.thread("t"))?.version, 2, "the version in the list");
+  }),
+
+  storeTest("told is called once for each commit, in their order, and never inside the call", async ({ store }) => {
+    const [one, two] = [await store.claim(request("t")), await store.claim(request("u"))];
+    const told: string[] = [];
+    await new Promise<void>((resolve) => {
+      for (let index = 0; index < 10; index++) {
+        const [thread, { epoch }] = index % 2 === 0 ? ["t", one] : ["u", two];
+        const stale = index === 4;
+        store.commit(
+          {
+            thread,
+            branch: "main",
+            epoch: stale ? 0 : epoch,
+            seq: index,
+            effects: [effect({ step: 0, key: String(index) })],
+          },
+          (failure) => {
+            told.push(`${index}${failure === undefined ? "" : ` ${failure.code}`}`);
+            if (index === 9) resolve();
+          },
+        );
+      }
+      same(told, [], "told inside the call");
+    });
+    same(told, ["0", "1", "2", "3", "4 fenced", "5", "6", "7", "8", "9"], "told");
+    same(
+      (await store.effects("t", "main")).map(({ key }) => key),
+      ["0", "2", "6", "8"],
+      "the effects of the thread with a refused commit",
+    );
+    same(
+      (await store.effects("u", "main")).map(({ key }) => key),
+      ["1", "3", "5", "7", "9"],
+      "the effects of the other",
+    );
+  }),
+
+  storeTest("a listener may commit again", async ({ store }) => {
+    const { epoch } = await store.claim(request("t"));
+    await new Promise<void>((resolve) => {
+      const next = (seq: number): void => {
+        store.commit(
+          { thread: "t", branch: "main", epoch, seq, effects: [effect({ step: 0, key: String(seq) })] },
+          () => (seq === 5 ? resolve() : next(seq + 1)),
+        );
+      };
+      next(1);
+    });
+    same((await store.effects("t", "main")).length, 5, "the effects");
+  }),
+
+  sharedTest("I8 what was told is there after a crash at that very moment", async ({ store, crash }) => {
+    const { epoch } = await store.claim(request("t"));
+    const next = await new Promise<Store>((resolve) => {
+      store.commit(
+        { thread: "t", branch: "main", epoch, seq: 3, run: run("r1"), checkpoint: checkpoint(1, undefined) },
+        () => {
+          resolve(crash());
+        },
+      );
+    });
+    const claim = await next.claim(request("t"));
+    same(
+      [claim.recovered, claim.nextSeq, claim.head?.id, claim.run?.id],
+      [true, 4, 1, "r1"],
+      "the thread after the crash",
+    );
+  }),
+
+  storeTest("a checkpoint that does not continue its branch is refused whole", async ({ store }) => {
+    const thread = await start(store, "t");
+    await thread.step(1);
+    const refusals = {
+      "another parent": checkpoint(2, undefined),
+      "a parent to come": checkpoint(2, 7),
+      "the same id": checkpoint(1, 1),
+    };
+    for (const [what, write] of Object.entries(refusals)) {
+      await refused(
+        thread.commit({ checkpoint: write, effects: [effect({ step: 1 })], run: run("r7") }),
+        "store_failed",
+        what,
+      );
+    }
+    same(
+      [(await store.head("t"))?.id, await store.effects("t", "main"), (await store.runs()).length],
+      [1, [], 1],
+      "what is kept",
+    );
+    await thread.step(2);
+    same((await store.head("t"))?.id, 2, "the head after a right one");
+  }),
+
+  storeTest("R4 ids outside the grammar are refused, not changed", async ({ store }) => {
+    const bad = ["", "a b", "a/b", "a\n", "ä", "\ud800", "a'b", "__proto__", "constructor", "x".repeat(129)];
+    for (const id of bad) {
+      await refused(store.claim(request(id)), "invalid_id", `the thread ${JSON.stringify(id)}`);
+      await refused(store.claim({ ...request("t"), branch: id }), "invalid_id", `the branch ${JSON.stringify(id)}`);
+    }
+    same(await store.threads(), [], "the threads");
+    const thread = await start(store, "x".repeat(128));
+    await thread.step(1);
+    for (const id of bad) await refused(thread.commit({ run: run(id) }), "invalid_id", `the run ${JSON.stringify(id)}`);
+    await thread.commit({ release: true });
+    for (const id of bad)
+      await refused(fork(store, "x".repeat(128), id, 1, []), "invalid_id", `the fork ${JSON.stringify(id)}`);
+    same((await store.branches("x".repeat(128))).length, 1, "the branches");
+  }),
+
+  storeTest("R3 an unknown key of a filter, or a limit that is none, is refused", async ({ store }) => {
+    const wrong = { grahp: "g" } as object;
+    await refused(store.threads(wrong), "invalid_option", "threads");
+    await refused(store.runs(wrong), "invalid_option", "runs");
+    await refused(store.history("t", { ...wrong, limit: 1 }), "invalid_option", "history");
+    for (const limit of [0, -1, 1.5, Number.NaN]) {
+      await refused(store.threads({ limit }), "invalid_option", `threads, limit ${limit}`);
+      await refused(store.runs({ limit }), "invalid_option", `runs, limit ${limit}`);
+      await refused(store.history("t", { limit }), "invalid_option", `history, limit ${limit}`);
+    }
+  }),
+
+  storeTest("what is not there reads as nothing", async ({ store }) => {
+    for (const thread of ["none", "t"]) {
+      same(
+        [await store.head(thread), await store.checkpoint(thread, 1), await store.history(thread, { limit: 1 })],
+        [null, null, []],
+        "checkpoints",
+      );
+      same(
+        [await store.effects(thread, "main"), await store.interrupts(thread, "main"), await store.runs({ thread })],
+        [[], [], []],
+        "the journal",
+      );
+      same(await store.head(thread, "none"), undefined, "the head of a branch");
+      same(await store.history(thread, { branch: "none", limit: 1 }), [], "the history of a branch");
+      await refused(store.state(thread, 1), "unknown_checkpoint", "the state");
+      if (thread === "none") await store.claim(request("t"));
+    }
+    same([await store.thread("none"), await store.branches("none")], [null, []], "the thread");
+  }),
+
+  storeTest("threads do not see one another", async ({ store }) => {
+    const threads = await Promise.all(Array.from({ length: 20 }, (_, index) => start(store, `t${index}`)));
+    for (let id = 1; id <= 3; id++)
+      await Promise.all(threads.map((thread, index) => thread.step(id, [delta("n", "append", `[${index}]`)])));
+    for (const [index, thread] of threads.entries()) {
+      same(
+        await stateOf(store, thread.request.thread, 3),
+        { n: Array.from({ length: 3 }, () => `append [${index}]`) },
+        `the state of thread ${index}`,
+      );
+    }
+  }),
+
+  sharedTest("closing writes what waits, lets every thread go, and ends the store", async ({ store, peer }) => {
+    const next = peer();
+    const thread = await start(store, "t");
+    const last = thread.step(1);
+    store.close();
+    store.close();
+    await last;
+    await refused(store.claim(request("u")), "store_closed", "claim");
+    await refused(thread.commit({}), "store_closed", "commit");
+    await refused(fork(store, "t", "b", 1, []), "store_closed", "branch");
+    await refused(store.threads(), "store_closed", "threads");
+    await refused(store.head("t"), "store_closed", "head");
+    const claim = await next.claim(request("t"));
+    same([claim.recovered, claim.head?.id], [false, 1], "the thread afterwards");
+  }),
+];
+
+function storeTest(name: string, body: (under: Pick<StoreUnderTest, "store">) => Promise<void>): StoreTest {
+  return { ...sharedTest(name, body), shared: false };
+}
+
+function sharedTest(name: string, body: (under: StoreUnderTest) => Promise<void>): StoreTest {
+  return {
+    name,
+    shared: true,
+    run: async (open) => {
+      const under = await open();
+      try {
+        await body(under);
+      } finally {
+        under.dispose();
+      }
+    },
+  };
+}
+
+function request(thread: string, more: Partial<ClaimRequest> = {}): ClaimRequest {
+  return { thread, graph: "g", version: 1, shape: "s1", at: 100, ...more };
+}
+
+/** A claimed thread with a run, written step by step. */
+async function start(store: Store, thread: string, options: Partial<ClaimRequest> & { readonly run?: boolean } = {}) {
+  const { run: withRun = true, ...more } = options;
+  const claim = await store.claim(request(thread, more));
+  let { nextSeq: seq, nextCheckpoint: id } = claim;
+  let head = claim.head?.id;
+  const rows: CheckpointRow[] = [];
+  const commit = (write: Partial<Commit>): Promise<void> =>
+    tell(store, { thread, branch: claim.branch, epoch: claim.epoch, seq: seq++, ...write });
+  if (withRun && claim.run === undefined) await commit({ run: { ...run("r1"), thread, branch: claim.branch } });
+  return {
+    claim,
+    request: request(thread, more),
+    rows,
+    commit,
+    step: async (step: number, deltas: readonly DeltaRow[] = []): Promise<void> => {
+      const write = checkpoint(id++, head, { step, branch: claim.branch, seq }, deltas);
+      await commit({ checkpoint: write });
+      head = write.row.id;
+      rows.push(write.row);
+    },
+  };
+}
+
+function tell(store: Store, commit: Commit): Promise<void> {
+  return new Promise((resolve, reject) => {
+    store.commit(commit, (failure?: StatewrightError) => (failure === undefined ? resolve() : reject(failure)));
+  });
+}
+
+function release(store: Store, thread: string, { branch, epoch, nextSeq }: Claim): Promise<void> {
+  return tell(store, { thread, branch, epoch, seq: nextSeq, release: true });
+}
+
+function fork(
+  store: Store,
+  thread: string,
+  branch: string,
+  from: number,
+  deltas: readonly DeltaRow[],
+  interrupts: readonly InterruptRow[] = [],
+): Promise<CheckpointRow> {
+  return store.branch({
+    thread,
+    branch,
+    from,
+    checkpoint: checkpoint(0, from, { branch, source: "fork" }, deltas),
+    interrupts,
+  });
+}
+
+async function stateOf(store: Store, thread: string, checkpoint: number): Promise<Record<string, string[]>> {
+  const rows = await store.state(thread, checkpoint);
+  holds(new Set(rows.map(({ channel }) => channel)).size === rows.length, "a channel stands twice in the state");
+  return Object.fromEntries(
+    rows.map(({ channel, deltas }) => [channel, deltas.map(({ kind, text }) => `${kind} ${text}`)]),
+  );
+}
+
+function checkpoint(
+  id: number,
+  parent: number | undefined,
+  more: Partial<CheckpointRow> = {},
+  deltas: readonly DeltaRow[] = [],
+): CheckpointWrite {
+  const row: CheckpointRow = {
+    id,
+    branch: "main",
+    step: id,
+    parent,
+    source: "step",
+    nodes: ["node"],
+    control: "{}",
+    run: "r1",
+    at: 100 + id,
+    durationMs: 1.5,
+    seq: id,
+    bytes: 10,
+    ...more,
+  };
+  return { row, deltas };
+}
+
+function delta(
+  channel: string,
+  kind: DeltaRow["kind"],
+  text: string,
+  base: boolean = kind === "replace" || kind === "clear",
+): DeltaRow {
+  return { channel, kind, base, text };
+}
+
+function effect(more: Partial<EffectRow> & { readonly step: number }): EffectRow {
+  return {
+    task: `${more.step}:0`,
+    key: "model",
+    kind: "model",
+    name: "model",
+    effect: "pure",
+    state: "ok",
+    attempts: 1,
+    idempotencyKey: "k",
+    startedAt: 110,
+    ...more,
+  };
+}
+
+function interrupt(more: Partial<InterruptRow>): InterruptRow {
+  return {
+    id: "i",
+    branch: "main",
+    step: 1,
+    task: "1:0",
+    node: "approve",
+    key: "approve",
+    payload: "{}",
+    raisedAt: 120,
+    ...more,
+  };
+}
+
+function run(id: string): RunRow {
+  return { id, thread: "t", branch: "main", graph: "g", version: 1, status: "running", attempt: 1, startedAt: 100 };
+}

@@ -1,0 +1,20 @@
+/** The test kit of Statewright: models, clocks, faults and crashes that are real implementations of the contracts. */
+
+export { type FaultPlan, faults, type ModelFaults, type StoreFaults, type ToolFaults } from "./faults.ts";
+export {
+  type CallsOf,
+  call,
+  failWith,
+  type Script,
+  type ScriptedCall,
+  type ScriptedDecision,
+  type ScriptedEntry,
+  type ScriptedFailure,
+  type ScriptedModel,
+  type ScriptedReply,
+  type ScriptedText,
+  say,
+  scriptedModel,
+} from "./scripted-model.ts";
+export { modelThatRefusesBadTranscripts } from "./transcript.ts";
+export { type LogLine, type VirtualClock, type VirtualClockOptions, virtualClock } from "./virtual-clock.ts";

@@ -1,0 +1,24 @@
+/** A store in front of another: everything is handed on except what is replaced. */
+import type { Store } from "@statewright/core";
+
+/** `inner` with some of its functions replaced; works for stores of any make, also those with private fields. */
+export function storeAround(inner: Store, replaced: Partial<Store>): Store {
+  return {
+    name: inner.name,
+    claim: (request) => inner.claim(request),
+    commit: (commit, told) => inner.commit(commit, told),
+    branch: (write) => inner.branch(write),
+    thread: (thread) => inner.thread(thread),
+    threads: (filter) => inner.threads(filter),
+    branches: (thread) => inner.branches(thread),
+    runs: (filter) => inner.runs(filter),
+    checkpoint: (thread, id) => inner.checkpoint(thread, id),
+    head: (thread, branch) => inner.head(thread, branch),
+    history: (thread, page) => inner.history(thread, page),
+    state: (thread, checkpoint) => inner.state(thread, checkpoint),
+    effects: (thread, branch, step) => inner.effects(thread, branch, step),
+    interrupts: (thread, branch) => inner.interrupts(thread, branch),
+    close: () => inner.close(),
+    ...replaced,
+  };
+}

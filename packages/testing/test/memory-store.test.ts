@@ -1,0 +1,21 @@
+import { memoryStore } from "@statewright/core";
+import { type StoreUnderTest, storeConformance } from "@statewright/testing/conformance";
+import { describe, test } from "vitest";
+
+function open(): StoreUnderTest {
+  const store = memoryStore();
+  return {
+    store,
+    peer: () => store.peer(),
+    crash: () => {
+      const next = store.peer();
+      store.crash();
+      return next;
+    },
+    dispose: () => store.close(),
+  };
+}
+
+describe("the store in memory", () => {
+  for (const { name, run } of storeConformance) test(name, () => run(open));
+});

@@ -1,0 +1,201 @@
+import type { Message, ModelDelta, ModelRequest } from "@statewright/core";
+import {
+  call,
+  failWith,
+  modelThatRefusesBadTranscripts,
+  type ScriptedModel,
+  say,
+  scriptedModel,
+} from "@statewright/testing";
+import { describe, expect, expectTypeOf, test } from "vitest";
+
+const quiet = { signal: new AbortController().signal };
+
+function user(text: string): Message {
+  return { role: "user", id: `u:${text}`, content: [{ type: "text", text }] };
+}
+
+function asks(...ids: string[]): Message {
+  return {
+    role: "assistant",
+    id: "a1",
+    finish: "calls",
+    content: ids.map((id) => ({ type: "call", id, name: "look", args: {} })),
+  };
+}
+
+function answers(callId: string, text = "found"): Message {
+  return { role: "tool", id: `t:${callId}`, callId, name: "look", content: [{ type: "text", text }], isError: false };
+}
+
+function request(...messages: Message[]): ModelRequest {
+  return { messages, tools: [] };
+}
+
+describe("a scripted model", () => {
+  test("answers in the order of its script, with ids that count up in the conversation", async () => {
+    const model = scriptedModel([
+      [say("I look."), call("look", { at: 1 }), call("look", { at: 2 })],
+      call("look", {}),
+      say("Done"),
+    ]);
+    const first = await model.respond(request(user("hi")), quiet);
+    expect(first.content).toEqual([
+      { type: "text", text: "I look." },
+      { type: "call", id: "call_1", name: "look", args: { at: 1 } },
+      { type: "call", id: "call_2", name: "look", args: { at: 2 } },
+    ]);
+    expect(first.finish).toBe("calls");
+    const two = [user("hi"), { role: "assistant" as const, id: "a1", ...first }, answers("call_1"), answers("call_2")];
+    const second = await model.respond(request(...two), quiet);
+    expect(second.content).toEqual([{ type: "call", id: "call_3", name: "look", args: {} }]);
+    const third = await model.respond(
+      request(...two, { role: "assistant", id: "a2", ...second }, answers("call_3")),
+      quiet,
+    );
+    expect(third).toMatchObject({ finish: "stop", content: [{ type: "text", text: "Done" }] });
+    expect(model.requests).toHaveLength(3);
+  });
+
+  test("gives the same request the same answer", async () => {
+    const model = scriptedModel([say("one"), say("two")]);
+    const [one, again] = [
+      await model.respond(request(user("hi")), quiet),
+      await model.respond(request(user("hi")), quiet),
+    ];
+    expect(again).toEqual(one);
+    expect(await model.respond(request(user("other")), quiet)).toMatchObject({ content: [{ text: "two" }] });
+  });
+
+  test("goes on where the transcript stands when it is made anew, also by its decisions", async () => {
+    const script = [
+      failWith(new Error("busy")),
+      call("look", {}),
+      (seen: ModelRequest) => say(`I saw ${seen.messages.length} messages`),
+      say("last"),
+    ] as const;
+    const before: Message[] = [user("hi"), asks("call_1"), answers("call_1")];
+    expect(await scriptedModel(script).respond(request(...before), quiet)).toMatchObject({
+      content: [{ text: "I saw 3 messages" }],
+    });
+    const said: Message = {
+      role: "assistant",
+      id: "a2",
+      finish: "stop",
+      content: [{ type: "text", text: "I saw 3 messages" }],
+    };
+    expect(await scriptedModel(script).respond(request(...before, said, user("and?")), quiet)).toMatchObject({
+      content: [{ text: "last" }],
+    });
+  });
+
+  test("starts at its beginning in a conversation that others have begun", async () => {
+    const old: Message = { role: "assistant", id: "a0", finish: "stop", content: [{ type: "text", text: "older" }] };
+    expect(await scriptedModel([say("new")]).respond(request(user("hi"), old, user("more")), quiet)).toMatchObject({
+      content: [{ text: "new" }],
+    });
+  });
+
+  test("decides from what the tools really returned", async () => {
+    const model = scriptedModel((seen) => {
+      const last = seen.messages.at(-1);
+      return last?.role === "tool" ? say(last.isError ? "It failed" : "It worked") : call("look", {});
+    });
+    expect((await model.respond(request(user("hi")), quiet)).finish).toBe("calls");
+    expect(await model.respond(request(user("hi"), asks("c"), answers("c")), quiet)).toMatchObject({
+      content: [{ text: "It worked" }],
+    });
+  });
+
+  test("streams its text word by word and its calls, and counts tokens", async () => {
+    const deltas: ModelDelta[] = [];
+    const model = scriptedModel([[say("It  is raining.\n"), call("look", { at: 1 })]]);
+    const reply = await model.respond(request(user("hi")), { ...quiet, delta: (delta) => deltas.push(delta) });
+    expect(deltas.map((delta) => (delta.type === "call" ? delta.argsText : delta.text))).toEqual([
+      "It  ",
+      "is ",
+      "raining.\n",
+      '{"at":1}',
+    ]);
+    expect(reply.usage?.inputTokens).toBeGreaterThan(0);
+    expect(reply.usage?.outputTokens).toBeGreaterThan(0);
+  });
+
+  test("stops when its request is cancelled", async () => {
+    const abort = new AbortController();
+    const answer = scriptedModel([say("one two three")]).respond(request(user("hi")), {
+      signal: abort.signal,
+      delta: () => abort.abort(new Error("enough")),
+    });
+    await expect(answer).rejects.toThrow("enough");
+  });
+
+  test("fails where its script says so, and goes on when it is asked again", async () => {
+    const model = scriptedModel([failWith(new Error("busy")), say("here")]);
+    await expect(model.respond(request(user("hi")), quiet)).rejects.toThrow("busy");
+    expect(await model.respond(request(user("hi")), quiet)).toMatchObject({ content: [{ text: "here" }] });
+  });
+
+  test("says that its script has ended", async () => {
+    await expect(scriptedModel([]).respond(request(user("hi")), quiet)).rejects.toMatchObject({ code: "model_failed" });
+  });
+
+  test("keeps what was asked even when the asker changes it later", async () => {
+    const messages = [user("hi")];
+    const model = scriptedModel([say("x")]);
+    await model.respond({ messages, tools: [] }, quiet);
+    messages.push(user("later"));
+    expect(model.requests[0]?.messages).toHaveLength(1);
+  });
+
+  test("carries the calls that it knows, for the compiler", () => {
+    const model = scriptedModel([
+      call("refund", { orderId: "7", cents: 900 }),
+      [say("x"), call("look", {})],
+      () => call("decided", { why: "x" }),
+    ]);
+    type Calls = NonNullable<(typeof model)["script"]>;
+    expectTypeOf<Calls["name"]>().toEqualTypeOf<"refund" | "look" | "decided">();
+    expectTypeOf(model).toExtend<
+      ScriptedModel<
+        | { name: "refund"; args: { orderId: string; cents: number } }
+        | { name: "look"; args: object }
+        | { name: "decided"; args: { why: string } }
+      >
+    >();
+    expectTypeOf(model).not.toExtend<ScriptedModel<{ name: "refund"; args: { orderId: number } }>>();
+  });
+});
+
+describe("T56 a transcript that providers refuse is refused", () => {
+  const cases: readonly [string, readonly Message[], boolean][] = [
+    ["every call is answered in order", [user("hi"), asks("a", "b"), answers("a"), answers("b"), user("and?")], true],
+    ["two calls with one id are answered twice", [asks("a", "a"), answers("a"), answers("a")], true],
+    ["a call without an answer at the end", [user("hi"), asks("a")], false],
+    [
+      "a call without an answer before a person speaks",
+      [asks("a", "b"), answers("a"), user("hi"), answers("b")],
+      false,
+    ],
+    ["a call answered twice", [asks("a"), answers("a"), answers("a")], false],
+    ["answers out of order", [asks("a", "b"), answers("b"), answers("a")], false],
+    ["an answer that nobody asks for", [user("hi"), answers("a")], false],
+    ["an answer before its call", [answers("a"), asks("a")], false],
+  ];
+  for (const [name, messages, sound] of cases) {
+    test(name, async () => {
+      for (const model of [scriptedModel([say("ok")]), modelThatRefusesBadTranscripts(permissive())]) {
+        const reply = model.respond(request(...messages), quiet);
+        if (sound) expect((await reply).content).toHaveLength(1);
+        else await expect(reply).rejects.toMatchObject({ code: "invalid_transcript" });
+      }
+    });
+  }
+});
+
+function permissive() {
+  return {
+    id: "permissive",
+    respond: async () => ({ content: [{ type: "text" as const, text: "ok" }], finish: "stop" as const }),
+  };
+}

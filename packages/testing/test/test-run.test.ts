@@ -1,0 +1,320 @@
+import {
+  callsOf,
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  defineTool,
+  END,
+  goto,
+  gotos,
+  interruptFor,
+  list,
+  type Model,
+  messages,
+  route,
+  START,
+  sends,
+  task,
+  toolNode,
+} from "@statewright/core";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { testRun } from "@statewright/testing/vitest";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+
+const offline: Model = { id: "offline", respond: () => Promise.reject(new Error("there is no network here")) };
+
+const refund = defineTool({
+  name: "refund",
+  description: "Return money for one order.",
+  input: z.object({ orderId: z.string(), cents: z.int() }),
+  effect: "idempotent",
+  run: ({ cents }) => `Refunded ${cents} cents`,
+});
+const askFirst = defineMiddleware({
+  name: "ask",
+  beforeTool: ({ call: made }) => interruptFor(made, "it costs money"),
+});
+
+const shop = defineGraph({
+  name: "shop",
+  state: defineState({ messages: messages() }),
+  interrupts: { approve: z.boolean() },
+})
+  .nodes({
+    model: async (state, runtime) => ({
+      messages: [await runtime.model({ model: offline, request: { messages: state.messages, tools: [] } })],
+    }),
+    tools: toolNode({ tools: [refund], middleware: [askFirst] }),
+  })
+  .edges({
+    [START]: "model",
+    model: route(["tools", END], (state) => {
+      const last = state.messages.at(-1);
+      return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : END;
+    }),
+    tools: "model",
+  });
+
+const words = {
+  messages: [{ role: "user" as const, id: "u1", content: [{ type: "text" as const, text: "refund order 7" }] }],
+};
+const script = () => scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Done")]);
+
+describe("a test of transitions", () => {
+  test("K9 asks before paying and survives a crash", async () => {
+    const t = await testRun(shop, { input: words, model: script(), clock: "virtual" });
+    await t.until("interrupted");
+    expect(t).toBeInState("tools.interrupted");
+    expect(t.status).toBe("waiting");
+    await t.crash();
+    expect(t.interrupts).toMatchObject([{ key: "approve" }]);
+    await t.resume({ approve: true });
+    expect(t.trace).toPassThrough(["model", "tools.interrupted", "tools", "model", "done"]);
+    expect(t.trace).toHaveCalledTools([{ name: "refund", args: { orderId: "7", cents: 900 } }]);
+    expect(t.trace).toHaveRunOnce("refund");
+    expect(t.trace).toHaveInterrupted("approve", expect.objectContaining({ reason: "it costs money" }));
+    expect(t.trace).toHaveWritten("messages");
+    expect(t.state.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "assistant"]);
+  });
+
+  test("K9 a failing matcher names the path that was taken and the first difference", async () => {
+    const t = await testRun(shop, { input: words, model: script() });
+    await t.until("interrupted");
+    await t.resume({ approve: true });
+    const path = "start → model → tools → tools.interrupted → tools → model → done";
+    expect(() => expect(t.trace).toPassThrough(["model", "done", "tools"])).toThrow(
+      `the run passed through "model", "done" and then never came to "tools".\nThe path: ${path}`,
+    );
+    expect(() => expect(t).toBeInState("model")).toThrow(
+      `the run is not in "model": it is done, in "done".\nThe path: ${path}`,
+    );
+    expect(() => expect(t.trace).toNeverVisit("tools")).toThrow('the run visited "tools" 2 times');
+    expect(() => expect(t.trace).toHaveCalledTools([{ name: "refund", args: { orderId: "8", cents: 900 } }])).toThrow(
+      /call 1 of 1: expected refund .*8.*found refund .*7/s,
+    );
+    expect(() => expect(t.trace).toHaveCalledTools([])).toThrow("call 1 of 1: expected no call, found refund");
+    expect(() => expect(t.trace).not.toHaveRunOnce("refund")).toThrow('"refund" ran once');
+    expect(() => expect(t.trace).toHaveInterrupted("approve", { reason: "another" })).toThrow(
+      "the run asked with another payload",
+    );
+    expect(() => expect(t.trace).toHaveWritten("messages", [])).toThrow('"messages" was ');
+    expect(() => expect(shop).toBeInState("model" as never)).toThrow("toBeInState looks at a test run");
+  });
+
+  test("names that the graph does not have do not compile", async () => {
+    const t = await testRun(shop, { input: words, model: script() });
+    // @ts-expect-error there is no node "tolls"
+    expect(() => expect(t).toBeInState("tolls.interrupted")).toThrow();
+    // @ts-expect-error nor a question "aprove"
+    expect(() => expect(t.trace).toHaveInterrupted("aprove")).toThrow();
+    // @ts-expect-error nor a channel "message"
+    expect(() => expect(t.trace).toHaveWritten("message")).toThrow();
+    // @ts-expect-error nor a state to wait for
+    await expect(t.until("toolz")).rejects.toThrow("never came to");
+  });
+
+  test("a trace is a snapshot without times and generated ids", async () => {
+    const t = await testRun(shop, { input: words, model: script() });
+    await t.until("interrupted");
+    await t.crash();
+    await t.resume({ approve: { approved: false } as never });
+    expect(t.trace).toMatchInlineSnapshot(`
+      step 0 wrote messages
+      step.commit: start → model.executing
+      xstate.done.actor.model: model.executing → model.committing
+      step 1 wrote messages
+      step.commit: model.committing → tools.executing
+      task.interrupted: tools.executing → tools.interrupted
+      waits for approve
+      (crash)
+      (resume with approve)
+      run.resumed: tools.interrupted → tools.executing
+      xstate.done.actor.tools: tools.executing → tools.committing
+        refund failed
+      step 2 wrote messages
+      step.commit: tools.committing → model.executing
+      xstate.done.actor.model: model.executing → model.committing
+      step 3 wrote messages
+      step.commit: model.committing → done
+      completed
+    `);
+  });
+
+  test("a denied call reaches no tool", async () => {
+    const t = await testRun(shop, { input: words, model: script() });
+    await t.finish();
+    await t.resume({ approve: false });
+    expect(t.status).toBe("done");
+    expect(t.trace.entries.filter((entry) => entry.type === "tool.executed")).toEqual([]);
+  });
+});
+
+const steps = (effects: string[] = []) =>
+  defineGraph({ name: "steps", state: defineState({ seen: list(z.string()) }) })
+    .nodes({
+      one: () => {
+        effects.push("one");
+        return { seen: ["one"] };
+      },
+      two: async (_state, { step }) => {
+        await step("recorded", () => effects.push("recorded"));
+        effects.push("two");
+        return { seen: ["two"] };
+      },
+      three: () => ({ seen: ["three"] }),
+    })
+    .edges({ [START]: "one", one: "two", two: "three", three: END });
+
+describe("a run in the hands of a test", () => {
+  test("starts when it is told to and stops where it is told to", async () => {
+    const effects: string[] = [];
+    const t = await testRun(steps(effects), {});
+    expect(t).toBeInState("start");
+    expect(t.status).toBe("ready");
+    await t.until("two.committing");
+    expect(t.state.seen).toEqual(["one"]);
+    expect(t.status).toBe("held");
+    await t.finish();
+    expect(t.state.seen).toEqual(["one", "two", "three"]);
+    expect(t).toBeInState("done");
+    expect(effects).toEqual(["one", "recorded", "two"]);
+  });
+
+  test("goes on superstep by superstep", async () => {
+    const t = await testRun(steps(), {});
+    await t.step();
+    expect([t.value, t.state.seen]).toEqual([{ one: "executing" }, []]);
+    await t.step();
+    expect([t.value, t.state.seen]).toEqual([{ two: "executing" }, ["one"]]);
+    await t.step();
+    await t.step();
+    expect([t.value, t.status]).toEqual(["done", "done"]);
+  });
+
+  test("stops by a predicate", async () => {
+    const t = await testRun(steps(), {});
+    await t.until((at) => at.state.seen.length === 2);
+    expect(t).toBeInState("three");
+  });
+
+  test("what was not saved before a crash is gone and is done again; what was saved stays", async () => {
+    const effects: string[] = [];
+    const t = await testRun(steps(effects), {});
+    await t.until("two.committing");
+    await t.crash();
+    expect(t.state.seen).toEqual(["one"]);
+    expect(t).toBeInState("two.executing");
+    await t.resume();
+    expect(t.state.seen).toEqual(["one", "two", "three"]);
+    expect(effects).toEqual(["one", "recorded", "two", "recorded", "two"]);
+    expect(t.trace).toPassThrough(["one", "two", "two", "three", "done"]);
+    expect(() => expect(t.trace).toHaveRunOnce("two")).toThrow('"two" ran 2 times.\n  (crash)');
+  });
+
+  test("a dead process does nothing any more", async () => {
+    let late = 0;
+    const graph = defineGraph({ name: "slow", state: defineState({ seen: list(z.string()) }) })
+      .nodes({
+        flaky: {
+          run: () => {
+            late += 1;
+            throw new Error("again");
+          },
+          retry: { attempts: 5, initialMs: 1_000, jitter: 0 },
+        },
+      })
+      .edges({ [START]: "flaky", flaky: END });
+    const t = await testRun(graph, {});
+    await t.until((at) => at.trace.entries.some((entry) => entry.type === "task.retried"));
+    await t.crash();
+    await t.resume(undefined, { until: (at) => at.trace.entries.at(-1)?.type === "task.retried" });
+    expect(late).toBe(2);
+  });
+
+  test("waits of hours take no time", async () => {
+    const graph = defineGraph({ name: "patient", state: defineState({ seen: list(z.string()) }) })
+      .nodes({
+        flaky: {
+          run: (_state: unknown, { attempt }: { readonly attempt: number }) => {
+            if (attempt < 4) throw new Error("again");
+            return { seen: [`attempt ${attempt}`] };
+          },
+          retry: { attempts: 5, initialMs: 3_600_000, maxMs: 3_600_000, jitter: 0 },
+        },
+      })
+      .edges({ [START]: "flaky", flaky: END });
+    const t = await testRun(graph, {});
+    await t.finish();
+    expect(t.state.seen).toEqual(["attempt 4"]);
+    expect(t.world.clock.monotonic()).toBe(3 * 3_600_000);
+  });
+
+  test("says where a run ended that never came to the state", async () => {
+    const t = await testRun(steps(), {});
+    await expect(t.until("interrupted")).rejects.toThrow(
+      'the run of graph "steps" never came to "interrupted": it is done.\nThe path: start → one → two → three → done',
+    );
+  });
+
+  test("hands on the error of a failed run, and goes on after it", async () => {
+    let broken = true;
+    const graph = defineGraph({ name: "fails", state: defineState({ seen: list(z.string()) }) })
+      .nodes({
+        fragile: () => {
+          if (broken) throw new Error("out of order");
+          return { seen: ["mended"] };
+        },
+      })
+      .edges({ [START]: "fragile", fragile: END });
+    const t = await testRun(graph, {});
+    await t.until("failed");
+    expect(t.error).toMatchObject({ code: "node_failed" });
+    expect(t).toBeInState("fragile.failed");
+    broken = false;
+    await t.resume();
+    expect(t.state.seen).toEqual(["mended"]);
+    expect(t.trace).toPassThrough(["fragile", "fragile.failed", "fragile", "done"]);
+  });
+
+  test("a cancelled run comes to rest", async () => {
+    const t = await testRun(steps(), {});
+    await t.until("two");
+    await t.cancel("enough");
+    expect(t.status).toBe("cancelled");
+  });
+
+  test("parallel work has the same names of states", async () => {
+    const graph = defineGraph({
+      name: "fan",
+      state: defineState({ files: z.array(z.string()).default(["a", "b"]), found: list(z.string()) }),
+      interrupts: { ok: z.boolean() },
+    })
+      .nodes({
+        plan: () => undefined,
+        inspect: task(z.string(), (_state, { input }) => ({ found: [input] })),
+        ask: async (_state, { interrupt }) => ((await interrupt("ok")) ? goto("write") : goto("drop")),
+        write: () => ({ found: ["written"] }),
+        drop: () => undefined,
+      })
+      .edges({
+        [START]: "plan",
+        plan: sends("inspect", (state) => state.files, { otherwise: "ask" }),
+        inspect: "ask",
+        ask: gotos("write", "drop"),
+        write: END,
+        drop: END,
+      });
+    const t = await testRun(graph, {});
+    await t.until("inspect.executing");
+    expect(t).toBeInState("inspect");
+    expect(t).toBeInState("plan.idle");
+    await t.until("ask.interrupted");
+    await t.crash();
+    await t.resume({ ok: true });
+    expect(t.trace).toPassThrough(["plan", "inspect", "ask", "ask.interrupted", "ask", "write", "done"]);
+    expect(t.trace).toNeverVisit("drop");
+    expect(t.trace).toHaveWritten("found", ["a", "b"]);
+    expect(t.state.found).toEqual(["a", "b", "written"]);
+  });
+});

@@ -1,0 +1,86 @@
+import { readFile } from "node:fs/promises";
+import { virtualClock } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+
+describe("a virtual clock", () => {
+  test("walks chained timers in order and settles promises between them", async () => {
+    const { schedule, clock, ...world } = virtualClock({ now: 1_000 });
+    const seen: [string, number][] = [];
+    schedule.after(30, () => seen.push(["late", clock.now()]));
+    schedule.after(10, async () => {
+      seen.push(["first", clock.now()]);
+      await Promise.resolve();
+      schedule.after(5, () => seen.push(["chained", clock.now()]));
+      schedule.soon(() => seen.push(["soon", clock.now()]));
+    });
+    schedule.after(10, () => seen.push(["second", clock.now()]));
+    await world.advance(20);
+    expect(seen).toEqual([
+      ["first", 1_010],
+      ["soon", 1_010],
+      ["second", 1_010],
+      ["chained", 1_015],
+    ]);
+    expect(clock.now()).toBe(1_020);
+    expect(clock.monotonic()).toBe(20);
+    await world.runAll();
+    expect(seen.at(-1)).toEqual(["late", 1_030]);
+  });
+
+  test("a cancelled timer does not fire, and a delay of weeks takes no time", async () => {
+    const world = virtualClock();
+    let fired = 0;
+    const cancel = world.schedule.after(10, () => fired++);
+    world.schedule.after(60 * 24 * 3_600_000, () => fired++);
+    cancel();
+    expect(world.timers).toBe(1);
+    await world.runAll();
+    expect(fired).toBe(1);
+    expect(world.clock.monotonic()).toBe(60 * 24 * 3_600_000);
+  });
+
+  test("timers that set timers for ever are found out", async () => {
+    const world = virtualClock();
+    const again = (): void => {
+      world.schedule.after(1, again);
+    };
+    again();
+    await expect(world.runAll(50)).rejects.toThrow("after 50 timers");
+  });
+
+  test("what is due soon runs without being told to", async () => {
+    const world = virtualClock();
+    await new Promise<void>((resolve) => world.schedule.soon(resolve));
+  });
+
+  test("time stands still while a file is being read", async () => {
+    const world = virtualClock();
+    let timedOut = false;
+    world.schedule.after(1_000, () => {
+      timedOut = true;
+    });
+    let read = false;
+    const reading = readFile(new URL(import.meta.url)).then(() => {
+      read = !timedOut;
+    });
+    await world.next();
+    await reading;
+    expect(read).toBe(true);
+  });
+
+  test("chance repeats itself by its seed", () => {
+    const draw = (seed: number): number[] => {
+      const { random } = virtualClock({ seed });
+      return Array.from({ length: 5 }, () => random.next());
+    };
+    expect(draw(7)).toEqual(draw(7));
+    expect(draw(7)).not.toEqual(draw(8));
+    expect(draw(7).every((value) => value >= 0 && value < 1)).toBe(true);
+  });
+
+  test("the log is kept", () => {
+    const world = virtualClock();
+    world.log("warn", "late", { id: 1 });
+    expect(world.lines).toEqual([{ level: "warn", message: "late", fields: { id: 1 } }]);
+  });
+});
