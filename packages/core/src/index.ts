@@ -12,7 +12,9 @@ export {
   StatewrightError,
 } from "./base/errors.ts";
 export { checkId, fingerprint, freshId } from "./base/ids.ts";
+export type { Injection, InjectionKind, RunIdentity, SecretSource } from "./base/injection.ts";
 export type { DeepReadonly, Json, JsonObject } from "./base/json.ts";
+export type { RetryPolicy } from "./base/retry.ts";
 export type { Schema, SchemaInput, SchemaOutput } from "./base/schema.ts";
 export {
   type Clock,
@@ -47,7 +49,9 @@ export type {
 } from "./checkpoint/store.ts";
 export * as storeRules from "./checkpoint/store-rules.ts";
 export type { GraphProblem } from "./compile/checks.ts";
+export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
 export { defineGraph, type Graph, type GraphMachine, type GraphOptions, type TypesOf } from "./compile/define-graph.ts";
+export { toMermaid } from "./compile/mermaid.ts";
 export { type Goto, goto, type Recipe, type Send, send, update } from "./define/command.ts";
 export { type ContextDefinition, defineContext } from "./define/context.ts";
 export { END, type Gotos, gotos, type Join, join, type Route, route, type Sends, START, sends } from "./define/edge.ts";
@@ -64,6 +68,8 @@ export {
   task,
 } from "./define/node.ts";
 export { type ToolNode, type ToolNodeOptions, type ToolStrategy, toolNode } from "./define/tool-node.ts";
+export { type HistoryEntry, type HistoryOptions, history } from "./inspect/history.ts";
+export { getState, listRuns, listThreads, type StateOptions, type ThreadState } from "./inspect/state.ts";
 export type * from "./model/message.ts";
 export { callsOf, textOf } from "./model/message.ts";
 export type {
@@ -76,6 +82,7 @@ export type {
   ModelTool,
   ToolChoice,
 } from "./model/model.ts";
+export { type ForkOptions, fork } from "./resume/fork.ts";
 export { resume } from "./resume/resume.ts";
 export type { OpenInterrupt, RunEvent, RunEventBody, TransitionRecord } from "./run/events.ts";
 export type { Answers, CommonOptions, ResumeOptions, RunHandle, RunOptions, RunResult } from "./run/options.ts";
@@ -92,6 +99,7 @@ export {
   untracked,
 } from "./state/channel.ts";
 export { type ClassCodec, type Codec, createCodec, plainCodec } from "./state/codec.ts";
+export type { StateShape, TypesOfShape } from "./state/definition.ts";
 export {
   defineState,
   type InputOf,
@@ -101,6 +109,7 @@ export {
   type UpdateOf,
 } from "./state/definition.ts";
 export { applyDelta, type Delta, type Patch } from "./state/delta.ts";
+export { type ApprovalAnswer, approval, type InDoubtAnswer } from "./tool/approval.ts";
 export {
   allow,
   type BeforeToolDecision,
@@ -116,6 +125,7 @@ export { type JsonSchemaInput, jsonSchemaOf, modelToolOf } from "./tool/model-to
 export { type ToolRegistry, toolRegistry } from "./tool/registry.ts";
 export type { ToolOutput, ToolResult, ToolReturn } from "./tool/result.ts";
 export { env, type SecretValue, secret } from "./tool/secret.ts";
+export type { ContextNeeds, InjectedOf, InjectMap, StateNeeds } from "./tool/tool.ts";
 export {
   type DefinedTool,
   defineTool,
@@ -135,13 +145,3 @@ export {
   type ToolErrorKind,
   type ToolErrorOptions,
 } from "./tool/tool-error.ts";
-export { fork, type ForkOptions } from "./resume/fork.ts";
-export { history, type HistoryEntry, type HistoryOptions } from "./inspect/history.ts";
-export { getState, listRuns, listThreads, type StateOptions, type ThreadState } from "./inspect/state.ts";
-export type { RetryPolicy } from "./base/retry.ts";
-export { approval, type ApprovalAnswer } from "./tool/approval.ts";
-export type { Injection, InjectionKind, RunIdentity, SecretSource } from "./base/injection.ts";
-export { toMermaid } from "./compile/mermaid.ts";
-export type { StateShape, TypesOfShape } from "./state/definition.ts";
-export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
-export type { ContextNeeds, InjectedOf, InjectMap, StateNeeds } from "./tool/tool.ts";

@@ -9,21 +9,17 @@ export type JsonObject = { readonly [key: string]: Json };
 type Primitive = string | number | bigint | boolean | symbol | null | undefined;
 
 /** `Value` with every property, item, entry and member read-only, to any depth. */
-export type DeepReadonly<Value> = Value extends
-  | Primitive
-  | ((...args: never[]) => unknown)
-  | Date
-  | RegExp
-  | URL
-  | Error
+export type DeepReadonly<Value> = unknown extends Value
   ? Value
-  : Value extends ReadonlyMap<infer Key, infer Item>
-    ? ReadonlyMap<DeepReadonly<Key>, DeepReadonly<Item>>
-    : Value extends ReadonlySet<infer Item>
-      ? ReadonlySet<DeepReadonly<Item>>
-      : Value extends ArrayBufferView
-        ? Value
-        : { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> };
+  : Value extends Primitive | ((...args: never[]) => unknown) | Date | RegExp | URL | Error
+    ? Value
+    : Value extends ReadonlyMap<infer Key, infer Item>
+      ? ReadonlyMap<DeepReadonly<Key>, DeepReadonly<Item>>
+      : Value extends ReadonlySet<infer Item>
+        ? ReadonlySet<DeepReadonly<Item>>
+        : Value extends ArrayBufferView
+          ? Value
+          : { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> };
 
 /**
  * Freeze a value and all that it holds, entries of maps and sets too. Typed arrays cannot be frozen, and a frozen regular

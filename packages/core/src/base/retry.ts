@@ -19,7 +19,7 @@ export const longestRetryMs = 30_000;
 /** Delay before attempt `attempt + 1`: `initialMs * factor^(attempt - 1)`, at most `maxMs`, spread by `jitter` with `chance` in [0, 1). */
 export function retryDelayMs(policy: Omit<RetryPolicy, "on">, attempt: number, chance: number): number {
   const { initialMs = 200, factor = 2, maxMs = longestRetryMs, jitter = 0.2 } = policy;
-  const delay = Math.min(initialMs * factor ** (attempt - 1), maxMs);
+  const delay = initialMs === 0 ? 0 : Math.min(initialMs * factor ** (attempt - 1), maxMs);
   return Math.max(0, Math.round(delay * (1 + jitter * (2 * chance - 1))));
 }
 

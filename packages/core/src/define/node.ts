@@ -92,8 +92,6 @@ export interface NodePolicy {
 
 /** A node with a policy. */
 export interface NodeWithPolicy<Body> extends NodePolicy {
-  /** Tells it from a task to the compiler, so that the parameters of `run` have types. */
-  readonly kind?: undefined;
   readonly run: Body;
 }
 
@@ -108,10 +106,8 @@ export interface TaskNode<
 > extends NodePolicy {
   readonly kind: "task";
   readonly input: Schema<Given, unknown>;
-  readonly run: (
-    state: State,
-    runtime: NodeRuntime<Context, Interrupts> & { readonly input: never },
-  ) => Returned | Promise<Returned>;
+  /** Its runtime has the `input` too. The type does not say so: with the parameters of {@link NodeBody} a node with a policy gets theirs. */
+  readonly run: (state: State, runtime: NodeRuntime<Context, Interrupts>) => Returned | Promise<Returned>;
 }
 
 /** A node that receives sends; `input` is the schema of what a task is given. */

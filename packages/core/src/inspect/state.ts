@@ -47,7 +47,11 @@ export async function getState<Types extends GraphTypes>(
   const rows = await store.state(thread, row.id);
   const { tasks } = codec.decode(row.control) as Control;
   const isHead = (await store.head(thread, row.branch))?.id === row.id;
-  const open = isHead ? (await store.interrupts(thread, row.branch)).filter((asked) => asked.step === row.step && asked.answer === undefined) : [];
+  const open = isHead
+    ? (await store.interrupts(thread, row.branch)).filter(
+        (asked) => asked.step === row.step && asked.answer === undefined,
+      )
+    : [];
   const runs = await store.runs({ thread });
   return {
     state: Object.freeze(restoreState(graph.state.channels, codec, rows)) as Types["state"],

@@ -32,7 +32,10 @@ export interface ForkOptions<Types extends GraphTypes> {
  * the checkpoint keep their answers, those after it are asked again. Throws `unknown_thread`, `unknown_checkpoint`,
  * `thread_exists` for a name that is taken, and what a bad update throws.
  */
-export async function fork<Types extends GraphTypes>(graph: Graph<Types>, options: ForkOptions<Types>): Promise<string> {
+export async function fork<Types extends GraphTypes>(
+  graph: Graph<Types>,
+  options: ForkOptions<Types>,
+): Promise<string> {
   const { store, at, world = systemWorld(), codec = plainCodec } = options;
   const thread = checkId("thread", options.thread);
   const branch = checkId("branch", options.name);

@@ -1,8 +1,8 @@
 /** `resume`: go on with a thread after a crash, a failure, or with the answers of people. */
 import { StatewrightError } from "../base/errors.ts";
 import { checkId, freshId } from "../base/ids.ts";
-import { issuesText, parseWith, type Schema } from "../base/schema.ts";
 import { isPlainObject } from "../base/json.ts";
+import { issuesText, parseWith, type Schema } from "../base/schema.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
@@ -12,7 +12,7 @@ import { openSession, release, worldOf } from "../run/open.ts";
 import type { ResumeOptions, RunHandle } from "../run/options.ts";
 import { launch } from "../run/run.ts";
 import { emit, placeOf, type Saved, type Session } from "../run/session.ts";
-import { approval } from "../tool/approval.ts";
+import { approval, inDoubtAnswer, inDoubtKey } from "../tool/approval.ts";
 
 /**
  * Resume a thread: only what has no recorded result is executed. Answers are matched by interrupt id or key. A thread
@@ -100,9 +100,9 @@ function answeredRow(
   };
 }
 
-/** A question about a tool call is answered by an approval, whatever the graph declares under the same key. */
+/** A question about a tool call has a schema of its own, whatever the graph declares under the same key. */
 function schemaOfAnswer({ plan }: Session, { node, key }: InterruptRow): Schema | undefined {
-  if (plan.nodes.get(node)?.tools !== undefined) return approval;
+  if (plan.nodes.get(node)?.tools !== undefined) return key === inDoubtKey ? inDoubtAnswer : approval;
   const declared = Object.hasOwn(plan.graph.interrupts, key) ? plan.graph.interrupts[key] : undefined;
   return declared === undefined ? undefined : answerSchema(declared);
 }

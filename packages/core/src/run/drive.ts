@@ -8,25 +8,27 @@ import { mapBounded } from "./concurrency.ts";
 import type { OpenInterrupt } from "./events.ts";
 import type { RunResult } from "./options.ts";
 import { emit, journalKey, placeOf, record, type Saved, type Session, write, written } from "./session.ts";
-import { type Finished, type State, type StepResult, superstep, type TaskOutcome } from "./superstep.ts";
+import { type Finished, foldResults, type State, type StepResult, superstep, type TaskOutcome } from "./superstep.ts";
 import { runTask, type TaskResult } from "./task.ts";
 
 /** Run until there is nothing left to do now. Rejects with the run's error, after it is saved. */
 export async function drive(session: Session): Promise<RunResult<State>> {
   try {
     while (session.control.tasks.length > 0) {
-      if (session.abort.signal.aborted) return await cancelled(session);
+      if (session.abort.signal.aborted && !answersCalls(session, session.control.tasks))
+        return await cancelled(session);
       checkStepLimit(session);
       const began = session.world.clock.monotonic();
       const results = await runTasks(session);
       if (session.saved?.failure !== undefined) throw session.saved.failure;
-      if (session.abort.signal.aborted && results.some(({ kind }) => kind !== "done")) return await cancelled(session);
+      const finished = results.flatMap((result) => (result.kind === "done" ? [result] : []));
+      if (session.abort.signal.aborted && finished.length < results.length)
+        return await cancelled(session, { finished, began });
       settleMachine(session, results);
       const failure = failureOf(session, results);
       if (failure !== undefined) throw failure;
       const waiting = results.flatMap((result) => (result.kind === "interrupted" ? result.interrupts : []));
       if (waiting.length > 0) return await waits(session, waiting);
-      const finished = results.flatMap((result) => (result.kind === "done" ? [result] : []));
       await commitStep(session, finished, began);
     }
     emit(session, { type: "run.completed", steps: session.stepsOfRun });
@@ -174,15 +176,12 @@ async function commit(session: Session, result: StepResult, facts: CommitFacts):
   };
   const done = result.tasks.length === 0;
   const durationMs = session.world.clock.monotonic() - facts.began;
+  const run = done ? runRow(session, "done") : facts.first ? session.run : undefined;
   const row =
     session.saved === undefined
       ? undefined
-      : await save(session, session.saved, result, control, facts, done, durationMs);
-  session.outcomes.clear();
-  session.state = result.state;
-  session.control = control;
-  session.snapshot = snapshot;
-  session.step += 1;
+      : await save(session, session.saved, result, control, { ...facts, durationMs, run, release: done });
+  advance(session, result.state, control, snapshot);
   if (facts.source === "step") session.stepsOfRun += 1;
   if (!session.events.listening()) return;
   if (facts.first) emit(session, { type: "run.started", ...startOf(session) });
@@ -206,14 +205,27 @@ async function commit(session: Session, result: StepResult, facts: CommitFacts):
   });
 }
 
+/** Stand where a durable superstep leads. */
+function advance(session: Session, state: State, control: Control, snapshot: Session["snapshot"]): void {
+  session.outcomes.clear();
+  session.state = state;
+  session.control = control;
+  session.snapshot = snapshot;
+  session.step += 1;
+}
+
+interface SaveFacts extends Pick<CommitFacts, "nodes" | "source"> {
+  readonly durationMs: number;
+  readonly run: RunRow | undefined;
+  readonly release: boolean;
+}
+
 async function save(
   session: Session,
   saved: Saved,
-  result: StepResult,
+  result: Pick<StepResult, "deltas" | "state">,
   control: Control,
-  facts: CommitFacts,
-  done: boolean,
-  durationMs: number,
+  facts: SaveFacts,
 ): Promise<CheckpointRow> {
   const deltas = saved.writer.rows(result.deltas, result.state);
   const row: CheckpointRow = {
@@ -226,14 +238,13 @@ async function save(
     control: saved.codec.encode(control, "the control state"),
     run: session.run.id,
     at: session.world.clock.now(),
-    durationMs: Math.round(durationMs),
+    durationMs: Math.round(facts.durationMs),
     seq: saved.nextSeq,
     bytes: deltas.reduce((sum, delta) => sum + delta.text.length, 0),
   };
   saved.nextCheckpoint += 1;
   saved.nextSeq += 1;
-  const run = done ? runRow(session, "done") : facts.first ? session.run : undefined;
-  await written(session, saved, { checkpoint: { row, deltas }, run, release: done });
+  await written(session, saved, { checkpoint: { row, deltas }, run: facts.run, release: facts.release });
   saved.parent = row.id;
   saved.journal.clear();
   saved.interrupts.clear();
@@ -265,12 +276,40 @@ export function openInterrupt(saved: Pick<Saved, "codec">, row: InterruptRow): O
   return { id: row.id, key: row.key, node: row.node, payload: saved.codec.decode(row.payload), schema: row.schema };
 }
 
-async function cancelled(session: Session): Promise<RunResult<State>> {
+/**
+ * What finished is kept: in the journal, for a resume; but the answers to a saved message's calls go into the state at once,
+ * so that new input may follow them.
+ */
+async function cancelled(
+  session: Session,
+  step?: { readonly finished: readonly Finished[]; readonly began: number },
+): Promise<RunResult<State>> {
   const { reason } = session.abort.signal;
   const text = reason instanceof Error ? reason.message : String(reason);
-  await endRun(session, "cancelled");
+  const tasks = step?.finished.map(({ task }) => task) ?? [];
+  if (step !== undefined && answersCalls(session, tasks)) await commitCancelled(session, step.finished, step.began);
+  else await endRun(session, "cancelled");
   emit(session, { type: "run.cancelled", reason: text });
   return { status: "cancelled", reason: text, ...endOf(session) };
+}
+
+/** A cancelled run goes on for one thing only: to answer the calls of a message that is saved already. */
+function answersCalls(session: Session, tasks: readonly Task[]): boolean {
+  return tasks.some((task) => session.plan.nodes.get(task.node)?.kind === "tools");
+}
+
+async function commitCancelled(session: Session, finished: readonly Finished[], began: number): Promise<void> {
+  const { state, deltas } = foldResults(session.plan, session.state, finished);
+  const [snapshot] = session.kernel.initial();
+  const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps: stepsTaken(session) + 1 };
+  const nodes = [...new Set(finished.map(({ task }) => task.node))];
+  const durationMs = session.world.clock.monotonic() - began;
+  const result: StepResult = { state, deltas, tasks: [], inputs: [], joins: {} };
+  if (session.saved !== undefined) {
+    const ending = { run: runRow(session, "cancelled"), release: true };
+    await save(session, session.saved, result, control, { nodes, source: "step", durationMs, ...ending });
+  }
+  advance(session, state, control, snapshot);
 }
 
 async function endRun(session: Session, status: RunStatus): Promise<void> {

@@ -24,6 +24,8 @@ export interface EffectRequest<Value> {
   readonly reconcile?: ((idempotencyKey: string) => Promise<Value | undefined>) | undefined;
   /** How often it was attempted, known when it has ended. */
   readonly attempts?: () => number;
+  /** Where it stands, in a word for people. */
+  readonly stage?: () => string;
   /** Called when the outcome is durable, or at once without a store. */
   readonly settled?: (value: Value, reused: boolean) => void;
 }
@@ -93,6 +95,7 @@ function first<Value>(session: Session, request: EffectRequest<Value>, idempoten
     attempts: 0,
     idempotencyKey,
     startedAt: session.world.clock.now(),
+    ...(request.stage === undefined ? {} : { stage: request.stage() }),
   };
   const execute = (): Promise<Value> => request.execute(idempotencyKey);
   if (saved === undefined) return settle(session, request, row, execute);
@@ -130,6 +133,7 @@ async function settle<Value>(
     state: "ok",
     attempts: request.attempts?.() ?? 1,
     endedAt: session.world.clock.now(),
+    ...(request.stage === undefined ? {} : { stage: request.stage() }),
   };
   record(session, saved, {
     row: ended,
@@ -139,6 +143,14 @@ async function settle<Value>(
     },
   });
   return value;
+}
+
+/** Journal where an effect stands that has started; it goes out with the next write. */
+export function recordStage(session: Session, task: Task, key: string, stage: string, attempts: number): void {
+  const { saved } = session;
+  const row = saved?.journal.get(journalKey(session.step, task.id, key));
+  if (saved === undefined || row?.state !== "started" || session.abort.signal.aborted) return;
+  record(session, saved, { row: { ...row, stage, attempts }, encode: undefined, told: undefined });
 }
 
 /** Journal a failure that is final, so that a resume does not repeat a `once` effect that is known to have failed. */

@@ -105,8 +105,17 @@ function kernelOf(given: AnyStateMachine, table: Table | undefined): Kernel {
     return [hold(work()), effects];
   }
 
+  function enter(input: unknown): readonly [Snapshot, readonly Effect[]] {
+    return collect(() => failLoud(machine, machine.getInitialSnapshot(scope, input)));
+  }
+
+  let first: readonly [Snapshot, readonly Effect[]] | undefined;
   return {
-    initial: (input) => collect(() => failLoud(machine, machine.getInitialSnapshot(scope, input))),
+    initial: (input) => {
+      if (table === undefined) return enter(input);
+      first ??= enter(input);
+      return first;
+    },
     step: (snapshot, event) => {
       const from = snapshot as Held;
       const mark = table?.key(event);
@@ -118,7 +127,7 @@ function kernelOf(given: AnyStateMachine, table: Table | undefined): Kernel {
       return next;
     },
     restore: (value, context) =>
-      hold(machine.resolveState({ value: value as AnyMachineSnapshot["value"], context: context ?? {} })),
+      hold(withChildren(machine.resolveState({ value: value as AnyMachineSnapshot["value"], context: context ?? {} }))),
     accepts: (snapshot) => acceptedEvents(snapshot as Held),
   };
 }
@@ -194,9 +203,16 @@ function toHeld(snapshot: AnyMachineSnapshot, taken: Held["taken"]): Held {
   };
 }
 
+/** A restored snapshot with the actors that its states invoke, by name: leaving such a state stops them. */
+function withChildren(snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
+  const invoked = snapshot._nodes.flatMap((node) => node.invoke.map(({ id }) => [id, { id }]));
+  return Object.assign(snapshot, { children: Object.fromEntries(invoked) });
+}
+
 /** The machine with an end to its loops of eventless transitions. */
 function bounded(machine: AnyStateMachine): AnyStateMachine {
-  if (machine.options?.maxIterations === undefined)
+  // XState's own default is Infinity, with which such a loop never ends.
+  if (!Number.isFinite(machine.options?.maxIterations))
     Object.assign(machine, { options: { ...machine.options, maxIterations } });
   return machine;
 }

@@ -9,7 +9,12 @@ import { hookRuntime, type TaskScope } from "./scope.ts";
 import { emit, type Session } from "./session.ts";
 
 /** Call a model and give its answer the id of its place. Hooks of middleware stand inside the effect: a replay runs none. */
-export async function callModel(session: Session, scope: TaskScope, key: string, call: ModelCall): Promise<AssistantMessage> {
+export async function callModel(
+  session: Session,
+  scope: TaskScope,
+  key: string,
+  call: ModelCall,
+): Promise<AssistantMessage> {
   const { task } = scope;
   const { model, middleware = [] } = call;
   const message = await perform<AssistantMessage>(session, {

@@ -113,8 +113,7 @@ async function load(
   const { channels } = graph.state;
   const { head } = claim;
   const rows = head === undefined ? [] : await store.state(thread, head.id);
-  const control =
-    head === undefined ? emptyControl : (deepFreeze(codec.decode(head.control)) as Control);
+  const control = head === undefined ? emptyControl : (deepFreeze(codec.decode(head.control)) as Control);
   const effects =
     head === undefined || control.tasks.length === 0 ? [] : await store.effects(thread, claim.branch, head.step);
   const interrupts =

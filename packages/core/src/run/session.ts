@@ -120,11 +120,15 @@ export function recordNow(session: Session, saved: Saved, effect: PendingEffect)
   writeBeside(session, saved);
 }
 
-/** Write what waits, with nobody waiting for it: a failure is kept for the drive, and a writer that was replaced stops at once. */
+/**
+ * Write what waits, with nobody waiting for it. A failure is kept for the drive and stops the tasks at once: whatever they
+ * would still do could not be recorded, and would be done again.
+ */
 function writeBeside(session: Session, saved: Saved): void {
   write(session, saved, {}, (failure) => {
+    if (failure === undefined) return;
     saved.failure ??= failure;
-    if (failure?.code === "fenced") session.abort.abort(failure);
+    session.abort.abort(failure);
   });
 }
 

@@ -9,7 +9,7 @@ import { commandKind, commandOf, type Goto, type Recipe, type Send } from "../de
 import { END, type Sends, START } from "../define/edge.ts";
 import type { EdgeRecord } from "../define/graph.ts";
 import { type Channel, isOverwrite } from "../state/channel.ts";
-import type { Delta, Patch } from "../state/delta.ts";
+import { applyDelta, type Delta, type Patch } from "../state/delta.ts";
 
 /** State by channel. */
 export type State = Readonly<Record<string, unknown>>;
@@ -71,7 +71,7 @@ export function superstep(
   before: { readonly state: State; readonly joins: Control["joins"] },
   results: readonly Finished[],
 ): StepResult {
-  const { state, deltas } = fold(plan, before.state, results);
+  const { state, deltas } = foldResults(plan, before.state, results);
   return { state, deltas, ...nextTasks(plan, step, state, before.joins, results) };
 }
 
@@ -89,7 +89,7 @@ export function foldWrites(
   state: State,
   writes: readonly Write[],
 ): Pick<StepResult, "state" | "deltas"> {
-  return fold(plan, state, [{ task: { id: `${step}:0`, node: START }, outcome: { writes, leads: [] } }]);
+  return foldResults(plan, state, [{ task: { id: `${step}:0`, node: START }, outcome: { writes, leads: [] } }]);
 }
 
 /** Parse a partial state; throws `unknown_channel` or `invalid_update`. `node` is where it came from. */
@@ -215,7 +215,8 @@ function draftWrite(
   const kept =
     channel.kind === "last" &&
     patches.every((patch) => patch.path.length > 0 && leadsThroughData(state[name], patch.path)) &&
-    sameData(whole.value, value);
+    // Not what the schema made of it, nor what a draft that stands in two places became: Immer tells of one place only.
+    sameData(applyDelta(state[name], { kind: "patch", patches }), whole.value);
   return kept ? { channel: name, kind: "draft", value: whole.value, patches } : whole;
 }
 
@@ -248,7 +249,8 @@ interface ChannelWrites {
   readonly by: { readonly task: Task; readonly write: Write }[];
 }
 
-function fold(
+/** Fold the writes of results into a state, in order, without deciding what comes next. */
+export function foldResults(
   plan: Plan,
   state: State,
   results: readonly Finished[],
@@ -334,12 +336,7 @@ function reduced(
   }
 }
 
-function conflict(
-  plan: Plan,
-  channel: string,
-  nodes: readonly string[],
-  folds: boolean,
-): StatewrightError {
+function conflict(plan: Plan, channel: string, nodes: readonly string[], folds: boolean): StatewrightError {
   const names = [...new Set(nodes)].map((node) => `"${node}"`).join(" and ");
   return new StatewrightError("channel_conflict", {
     what: `${names} ${folds ? "overwrote" : "wrote"} the channel "${channel}" in the same superstep, and nothing of the step was applied`,

@@ -27,19 +27,20 @@ export type TaskResult =
 export async function runTask(session: Session, task: Task): Promise<TaskResult> {
   const node = session.plan.nodes.get(task.node);
   if (node === undefined) return { kind: "failed", task, error: unknownNode(session, task) };
-  emit(session, {
-    type: "task.started",
-    node: task.node,
-    task: task.id,
-    attempt: 1,
-    ...(task.input === undefined ? {} : { input: session.control.inputs[task.input] }),
-  });
+  if (session.events.listening())
+    emit(session, {
+      type: "task.started",
+      node: task.node,
+      task: task.id,
+      attempt: 1,
+      ...(task.input === undefined ? {} : { input: session.control.inputs[task.input] }),
+    });
   const started = session.world.clock.monotonic();
   const retry = node.policy.retry ?? { attempts: 1 };
   for (let attempt = 1; ; attempt++) {
     const result = await runAttempt(session, task, node, attempt);
     if (result.kind !== "failed") {
-      if (result.kind === "done")
+      if (result.kind === "done" && session.events.listening())
         emit(session, {
           type: "task.completed",
           node: task.node,
@@ -68,7 +69,7 @@ export async function runTask(session: Session, task: Task): Promise<TaskResult>
 
 function runAttempt(session: Session, task: Task, node: NodeRecord, attempt: number): Promise<TaskResult> {
   return new Promise((resolve) => {
-    const asked: InterruptRow[] = [];
+    let asked: readonly InterruptRow[] = [];
     let controller: AbortController | undefined;
     let settled = false;
     let cancelTimer: (() => void) | undefined;
@@ -85,8 +86,12 @@ function runAttempt(session: Session, task: Task, node: NodeRecord, attempt: num
       finish(result);
       controller?.abort(reason);
     };
-    const onAbort = (): void =>
-      giveUp(failed(session, task, attempt, session.abort.signal.reason), session.abort.signal.reason);
+    const onAbort = (): void => {
+      const { reason } = session.abort.signal;
+      // A tool node goes on to its end: its calls stop at the signal, and each still gets its answer.
+      if (node.kind === "tools") controller?.abort(reason);
+      else giveUp(failed(session, task, attempt, reason), reason);
+    };
     const signal = (): AbortSignal => {
       controller ??= new AbortController();
       if (settled || session.abort.signal.aborted) controller.abort(session.abort.signal.reason);
@@ -95,11 +100,11 @@ function runAttempt(session: Session, task: Task, node: NodeRecord, attempt: num
     const consult = (asking: Question): ReturnType<TaskScope["consult"]> => {
       const saved = needStore(session, task, asking.key);
       const known = saved.interrupts.get(asking.id);
-      if (known?.answer !== undefined) return { answer: saved.codec.decode(known.answer) };
+      if (known?.answer !== undefined) return { answer: deepFreeze(saved.codec.decode(known.answer)) };
       return { open: known ?? questionRow(session, saved, task, asking) };
     };
     const suspend = (open: readonly InterruptRow[]): Promise<never> => {
-      asked.push(...open);
+      asked = [...asked, ...open];
       if (asked.length === open.length) {
         Promise.resolve().then(() =>
           giveUp({ kind: "interrupted", task, interrupts: asked }, new Error("the task waits for a person")),
@@ -110,9 +115,8 @@ function runAttempt(session: Session, task: Task, node: NodeRecord, attempt: num
 
     if (session.abort.signal.aborted) {
       onAbort();
-      return;
-    }
-    stopListening = whenAborted(session.abort.signal, onAbort);
+      if (settled) return;
+    } else stopListening = whenAborted(session.abort.signal, onAbort);
     const { timeoutMs } = node.policy;
     if (timeoutMs !== undefined) {
       cancelTimer = session.world.schedule.after(timeoutMs, () => {
@@ -151,17 +155,21 @@ async function callBody(session: Session, scope: TaskScope): Promise<TaskOutcome
 
 function nodeRuntime(session: Session, scope: TaskScope): NodeRuntime & { readonly input: unknown } {
   const { task, node } = scope;
-  const keys = new Set<string>();
-  const asked = new Map<string, number>();
+  // Made when first used: of thousands of tasks few take a step or ask a person.
+  let keys: Set<string> | undefined;
+  let asked: Map<string, number> | undefined;
   const refused = (key: string): Promise<never> | undefined => {
     if (scope.ended()) return abandoned(scope.signal().reason);
+    keys ??= new Set();
     if (keys.has(key) || key === "") return Promise.reject(unfitKey(session, task, key));
     keys.add(key);
     return undefined;
   };
   return {
     context: session.context,
-    run: identityOf(session, task),
+    get run() {
+      return identityOf(session, task);
+    },
     attempt: scope.attempt,
     clock: session.world.clock,
     input: task.input === undefined ? undefined : session.control.inputs[task.input],
@@ -170,6 +178,7 @@ function nodeRuntime(session: Session, scope: TaskScope): NodeRuntime & { readon
     },
     interrupt: (async (key: string, options: { readonly payload?: unknown } = {}) => {
       const declared = declaredInterrupt(session, node, key);
+      asked ??= new Map();
       const nth = (asked.get(key) ?? 0) + 1;
       asked.set(key, nth);
       const id = nth === 1 ? `${task.id}:${key}` : `${task.id}:${key}:${nth}`;
@@ -234,7 +243,8 @@ const programming: ReadonlySet<string> = new Set([
 function mayRetry(retry: RetryPolicy, error: StatewrightError, attempt: number): boolean {
   const original = error.code === "node_failed" ? error.cause : error;
   if (retry.on !== undefined) return mayBy(retry.on, original, attempt);
-  if (isStatewrightError(original, "model_failed")) return isPlainObject(original.details) && original.details["retryable"] === true;
+  if (isStatewrightError(original, "model_failed"))
+    return isPlainObject(original.details) && original.details["retryable"] === true;
   if (isStatewrightError(original)) return original.code === "task_timeout";
   return !(original instanceof Error && programming.has(original.name));
 }

@@ -3,18 +3,18 @@ import { describeThrown, isStatewrightError, StatewrightError, toErrorRecord } f
 import { deepFreeze, isPlainObject } from "../base/json.ts";
 import { longestRetryMs, type RetryPolicy, retryDelayMs } from "../base/retry.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
-import type { InterruptRow } from "../checkpoint/journal.ts";
+import type { EffectRow, InterruptRow } from "../checkpoint/journal.ts";
 import { type ToolCallEvent, type ToolCallState, toolCallMachine } from "../compile/tool-call-machine.ts";
 import type { ToolNode } from "../define/tool-node.ts";
 import type { ToolCallBlock } from "../model/message.ts";
-import { type ApprovalAnswer, approval } from "../tool/approval.ts";
+import { type ApprovalAnswer, approval, type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../tool/approval.ts";
 import type { BeforeToolDecision, Middleware } from "../tool/middleware.ts";
 import { jsonSchemaOf, parseArgs, takesNothing } from "../tool/model-tool.ts";
 import { isResult, resultOf, resultOfError, type ToolOutput, type ToolResult } from "../tool/result.ts";
 import type { Tool, ToolCall, ToolRetryOn, ToolRuntime, ToolSpec } from "../tool/tool.ts";
 import { isToolError, ToolError, toToolError } from "../tool/tool-error.ts";
 import { whenAborted } from "./abort.ts";
-import { idempotencyKeyOf, perform } from "./journal.ts";
+import { idempotencyKeyOf, perform, recordStage } from "./journal.ts";
 import { createTableKernel, type Kernel } from "./kernel.ts";
 import { hookRuntime, identityOf, pause, type TaskScope } from "./scope.ts";
 import { emit, journalKey, placeOf, type Session } from "./session.ts";
@@ -22,7 +22,7 @@ import { emit, journalKey, placeOf, type Session } from "./session.ts";
 /** How a call ended for now: with its one answer, or waiting for a person. */
 export type CallEnd =
   | { readonly kind: "answered"; readonly result: ToolResult }
-  | { readonly kind: "waiting"; readonly open: InterruptRow };
+  | { readonly kind: "waiting"; readonly open: InterruptRow; readonly cancelled: ToolResult };
 
 /** A call that waits for its answer; its id is unique among its siblings. */
 export interface OpenCall {
@@ -76,23 +76,58 @@ export async function runToolCall(
   if (known?.state === "ok")
     return { kind: "answered", result: await recorded(call, "pure", async () => unreachable(call)) };
   const prepared = await prepare(call);
-  if (prepared.kind === "waiting") return prepared;
+  if (prepared.kind === "waiting")
+    return { ...prepared, cancelled: resultOfError(ToolError.cancelled(), facts(call, 0)) };
+  const doubt = consultDoubt(call, known);
+  if (doubt !== undefined && "open" in doubt)
+    return { kind: "waiting", ...doubt, cancelled: resultOfError(ToolError.cancelled(), facts(call, 0)) };
+  const fact = doubt === undefined ? undefined : () => toldResult(call, doubt);
   if (prepared.kind === "answer") {
     call.move("call.settled");
     // A `once` call that had started before a crash stays in doubt, whatever the hooks decide about it today.
     const effect = known?.effect === "once" ? "once" : "pure";
-    return { kind: "answered", result: await recorded(call, effect, () => conclude(call, prepared.result)) };
+    return { kind: "answered", result: await recorded(call, effect, () => conclude(call, prepared.result), fact) };
   }
   const { tool } = prepared;
   const { context, state, secrets } = session;
   const injected = await tool.resolve?.({ context, state, secrets, run: identityOf(session, scope.task) });
+  const ask =
+    tool.reconcile === undefined
+      ? fact
+      : (idempotencyKey: string) => reconcile(call, tool, { idempotencyKey, injected });
   const result = await recorded(
     call,
     tool.spec.effect,
     (idempotencyKey) => execute(call, tool, { idempotencyKey, injected }).then((executed) => conclude(call, executed)),
-    tool.reconcile === undefined ? undefined : (idempotencyKey) => reconcile(call, tool, { idempotencyKey, injected }),
+    ask,
   );
   return { kind: "answered", result };
+}
+
+/** A `once` call that had started when its process died, and cannot ask the other side: a person is asked whether it happened. */
+function consultDoubt(
+  call: CallAtWork,
+  known: EffectRow | undefined,
+): InDoubtAnswer | { readonly open: InterruptRow } | undefined {
+  const { block, node, scope, toolCall } = call;
+  if (known?.state !== "started" || known.effect !== "once") return undefined;
+  if (node.registry.get(block.name)?.reconcile !== undefined) return undefined;
+  const { idempotencyKey, startedAt } = known;
+  const asked = scope.consult({
+    id: `${scope.task.id}:${block.id}:${inDoubtKey}`,
+    key: inDoubtKey,
+    payload: { callId: block.id, tool: block.name, args: toolCall.args, idempotencyKey, startedAt },
+    schema: jsonSchemaOf(inDoubtAnswer),
+  });
+  return "open" in asked ? asked : (asked.answer as InDoubtAnswer);
+}
+
+/** The result that a person told of; nothing when they said that it did not happen. */
+async function toldResult(call: CallAtWork, { happened, content }: InDoubtAnswer): Promise<ToolResult | undefined> {
+  if (!happened) return undefined;
+  if (call.state() === "executing") call.move("call.settled");
+  const text = content ?? "A person has confirmed that this happened. Its result is not known.";
+  return conclude(call, resultOf(text, facts(call, 1)));
 }
 
 type Prepared =
@@ -108,7 +143,11 @@ interface Execution {
 
 /** From received to the decision of the before hooks. */
 async function prepare(call: CallAtWork): Promise<Prepared> {
-  const { block, node } = call;
+  const { block, node, scope } = call;
+  if (scope.signal().aborted) {
+    call.move("call.cancelled");
+    return { kind: "answer", result: resultOfError(ToolError.cancelled(), facts(call, 0)) };
+  }
   if (call.cut)
     return reject(
       call,
@@ -335,9 +374,11 @@ async function attempts(call: CallAtWork, tool: Tool<never, never>, execution: E
       if (!again) return resultOfError(error, facts(call, attempt));
       const delayMs = retryAfterMs(retry, error) ?? retryDelayMs(retry, attempt, session.world.random.next());
       if (call.state() === "executing") call.move("call.failed_attempt");
+      recordStage(session, call.scope.task, call.block.id, call.state(), attempt);
       event(call, { type: "tool.retried", attempt, delayMs, error: error.userMessage });
       await pause(session, delayMs);
       if (call.state() === "retryWait") call.move("call.retried");
+      recordStage(session, call.scope.task, call.block.id, call.state(), attempt);
     }
   }
 }
@@ -351,7 +392,12 @@ function retryAfterMs(retry: RetryPolicy<ToolRetryOn>, { retryAfterMs: asked }: 
 function wanted(spec: ToolSpec, error: ToolError, attempt: number): boolean {
   const on = spec.retry?.on;
   if (on === undefined) return spec.effect === "once" ? error.kind === "unavailable" : error.disposition === "retry";
-  return typeof on === "function" ? on(error, attempt) : on.includes(error.kind);
+  if (typeof on !== "function") return on.includes(error.kind);
+  try {
+    return on(error, attempt);
+  } catch {
+    return false;
+  }
 }
 
 /** One attempt: ends by the tool, by its time limit, or by the run's cancellation, whichever is first; what comes later is dropped and logged. */
@@ -539,6 +585,7 @@ function recorded(
     },
     reconcile: ask,
     attempts: () => attemptsMade,
+    stage: call.state,
     settled: (result, reused) => {
       if (reused) return;
       call.move("call.answered");

@@ -21,8 +21,10 @@ export async function runToolNode(
   const ends = await mapInUnits(calls, node, (call) => runToolCall(session, scope, node, call).catch(asFailure));
   for (const end of ends) if (end.kind === "failed") throw end.error;
   const waiting = ends.flatMap((end) => (end.kind === "waiting" ? [end.open] : []));
-  if (waiting.length > 0) return scope.suspend(waiting);
-  const results = ends.flatMap((end) => (end.kind === "answered" ? [end.result] : []));
+  if (waiting.length > 0 && !scope.signal().aborted) return scope.suspend(waiting);
+  const results = ends.flatMap((end) =>
+    end.kind === "answered" ? [end.result] : end.kind === "waiting" ? [end.cancelled] : [],
+  );
   return [
     { messages: [...renamed, ...results.map((result) => answerMessage(scope, result))] },
     ...results.flatMap(({ command }) => (command?.update === undefined ? [] : [command.update])),

@@ -3,7 +3,14 @@
  * A fold gives the next value and the delta that is saved: what changed, never the whole value where less will do.
  */
 import { type DeepReadonly, deepFreeze, isPlainObject } from "../base/json.ts";
-import { issuesText, parseWith, type Schema, type SchemaInput, type SchemaIssue, type SchemaOutput } from "../base/schema.ts";
+import {
+  issuesText,
+  parseWith,
+  type Schema,
+  type SchemaInput,
+  type SchemaIssue,
+  type SchemaOutput,
+} from "../base/schema.ts";
 import { type Message, type MessageWrite, messageIssue } from "../model/message.ts";
 import type { Delta } from "./delta.ts";
 
@@ -200,8 +207,7 @@ function parseItems(write: unknown, parseItem: (item: unknown) => Parsed): Parse
 }
 
 function parseEntries(write: unknown, schema: Schema): Parsed {
-  if (!isPlainObject(write))
-    return { ok: false, issues: [{ path: "", message: "expected an object" }] };
+  if (!isPlainObject(write)) return { ok: false, issues: [{ path: "", message: "expected an object" }] };
   const issues: SchemaIssue[] = [];
   const entries: [string, unknown][] = [];
   for (const [key, item] of Object.entries(write)) {
@@ -264,7 +270,10 @@ function upsertAll(current: unknown, writes: readonly unknown[]): Folded {
   return { value: Object.freeze(value), delta: { kind: "patch", patches } };
 }
 
-/** Ids of the messages of the newest list, handed on from list to list, so that an append costs what is appended. */
+/** A list up to here is looked through; of a longer one the ids are remembered. */
+const shortList = 64;
+
+/** Ids of the messages of the newest long list, handed on from list to list, so that an append costs what is appended. */
 const idsOf: WeakMap<readonly Message[], Set<string>> = new WeakMap();
 
 function idsIn(known: readonly Message[]): Set<string> {
@@ -274,16 +283,19 @@ function idsIn(known: readonly Message[]): Set<string> {
 }
 
 function touchesKnown(known: readonly Message[], added: readonly Message[]): boolean {
+  if (added.length > 1 && new Set(added.map((message) => message.id)).size < added.length) return true;
+  if (known.length <= shortList) return added.some(({ id }) => known.some((message) => message.id === id));
   const ids = idsIn(known);
-  const fresh = new Set(added.map((message) => message.id));
-  return fresh.size < added.length || added.some((message) => ids.has(message.id));
+  return added.some((message) => ids.has(message.id));
 }
 
 function appendMessages(known: readonly Message[], added: readonly Message[]): Folded {
   const value = Object.freeze([...known, ...added]);
-  const ids = idsIn(known);
-  for (const message of added) ids.add(message.id);
-  idsOf.delete(known);
-  idsOf.set(value, ids);
+  const ids = idsOf.get(known);
+  if (ids !== undefined) {
+    for (const message of added) ids.add(message.id);
+    idsOf.delete(known);
+    idsOf.set(value, ids);
+  }
   return { value, delta: { kind: "append", items: added } };
 }

@@ -11,7 +11,7 @@ import { isPlainObject } from "../base/json.ts";
 export interface ClassCodec<Instance = unknown> {
   readonly tag: string;
   readonly matches: (value: unknown) => value is Instance;
-  readonly encode: (value: Instance) => unknown;
+  encode(value: Instance): unknown;
   readonly decode: (data: unknown) => Instance;
 }
 
@@ -52,12 +52,21 @@ function halfFloats(): Record<string, new (buffer: ArrayBufferLike) => unknown> 
   return Float16Array === undefined ? {} : { Float16Array };
 }
 
+/** Where the walk through a value stands. One walk serves a whole value: a path is put together only to name what is refused. */
+interface Walk {
+  /** The objects that hold the one being lowered, to notice a cycle. */
+  readonly above: object[];
+  readonly down: (child: unknown, key: string | number) => unknown;
+  /** The error for what is found here. */
+  readonly refuse: (found: string, cause?: unknown) => StatewrightError;
+}
+
 /** A codec for plain data, the built-in types of rule E48, and the classes given here. */
 export function createCodec(classes: readonly ClassCodec[] = []): Codec {
   const byTag = new Map(classes.map((codec) => [codec.tag, codec]));
   checkTags(classes);
 
-  function lower(value: unknown, path: string, above: readonly object[], what: string): unknown {
+  function lower(value: unknown, walk: Walk): unknown {
     switch (typeof value) {
       case "string":
       case "boolean":
@@ -73,23 +82,44 @@ export function createCodec(classes: readonly ClassCodec[] = []): Codec {
       case "object":
         break;
       default:
-        throw unencodable(what, path, `a ${typeof value}`);
+        throw walk.refuse(`a ${typeof value}`);
     }
     if (value === null) return null;
-    if (above.includes(value)) throw unencodable(what, path, "a cycle");
-    const inside = [...above, value];
-    const down = (child: unknown, key: string | number): unknown =>
-      lower(child, path === "" ? String(key) : `${path}.${key}`, inside, what);
+    if (walk.above.includes(value)) throw walk.refuse("a cycle");
+    walk.above.push(value);
+    const lowered = lowerInside(value, walk);
+    walk.above.pop();
+    return lowered;
+  }
+
+  function lowerInside(value: object, walk: Walk): unknown {
+    const { down } = walk;
     const codec = classes.find((each) => each.matches(value));
-    if (codec !== undefined) return { $: codec.tag, v: down(encodedBy(codec, value, what, path), codec.tag) };
+    if (codec !== undefined) return { $: codec.tag, v: down(encodedBy(codec, value, walk), codec.tag) };
     if (Array.isArray(value)) {
-      if (className(value) !== "Array") throw unencodable(what, path, `an instance of ${className(value)}`);
+      if (className(value) !== "Array") throw walk.refuse(`an instance of ${className(value)}`);
       return lowerArray(value, down);
     }
-    if (isPlainObject(value)) return lowerObject(value, down, unencodable, what, path);
+    if (isPlainObject(value)) return lowerObject(value, walk);
     const tagged = lowerBuiltIn(value, down);
-    if (tagged === undefined) throw unencodable(what, path, `an instance of ${className(value)}`);
+    if (tagged === undefined) throw walk.refuse(`an instance of ${className(value)}`);
     return tagged;
+  }
+
+  function walkOf(what: string): Walk {
+    const keys: (string | number)[] = [];
+    const walk: Walk = {
+      above: [],
+      down: (child, key) => {
+        if (typeof child === "string") return child;
+        keys.push(key);
+        const lowered = lower(child, walk);
+        keys.pop();
+        return lowered;
+      },
+      refuse: (found, cause) => unencodable(what, keys.join("."), found, cause),
+    };
+    return walk;
   }
 
   function lift(value: unknown): unknown {
@@ -115,7 +145,7 @@ export function createCodec(classes: readonly ClassCodec[] = []): Codec {
   }
 
   return {
-    encode: (value, what) => JSON.stringify(lower(value, "", [], what)),
+    encode: (value, what) => JSON.stringify(lower(value, walkOf(what))),
     decode: (text) => {
       try {
         const data: unknown = JSON.parse(text);
@@ -141,14 +171,8 @@ function lowerArray(list: readonly unknown[], down: (child: unknown, key: number
   return changed ?? list;
 }
 
-function lowerObject(
-  object: Record<string, unknown>,
-  down: (child: unknown, key: string) => unknown,
-  refuse: typeof unencodable,
-  what: string,
-  path: string,
-): unknown {
-  if (Object.getOwnPropertySymbols(object).length > 0) throw refuse(what, path, "a symbol as a key");
+function lowerObject(object: Record<string, unknown>, { down, refuse }: Walk): unknown {
+  if (Object.getOwnPropertySymbols(object).length > 0) throw refuse("a symbol as a key");
   let changed: Record<string, unknown> | undefined;
   const keys = Object.keys(object);
   for (const key of keys) {
@@ -167,14 +191,17 @@ function lowerObject(
 function lowerBuiltIn(value: object, down: (child: unknown, key: string | number) => unknown): unknown {
   const kind = className(value);
   if (value instanceof Error) return lowerError(value, down);
-  if (kind === "Date" && value instanceof Date) return { $: "date", v: Number.isNaN(value.getTime()) ? null : value.getTime() };
+  if (kind === "Date" && value instanceof Date)
+    return { $: "date", v: Number.isNaN(value.getTime()) ? null : value.getTime() };
   if (kind === "Map" && value instanceof Map)
     return { $: "map", v: [...value].map(([key, item], index) => [down(key, index), down(item, index)]) };
-  if (kind === "Set" && value instanceof Set) return { $: "set", v: [...value].map((item, index) => down(item, index)) };
+  if (kind === "Set" && value instanceof Set)
+    return { $: "set", v: [...value].map((item, index) => down(item, index)) };
   if (kind === "URL" && value instanceof URL) return { $: "url", v: value.href };
   if (kind === "RegExp" && value instanceof RegExp)
     return { $: "regexp", v: [value.source, value.flags, value.lastIndex] };
-  if (kind === "ArrayBuffer" && value instanceof ArrayBuffer) return { $: "bytes", v: ["ArrayBuffer", toBase64(new Uint8Array(value))] };
+  if (kind === "ArrayBuffer" && value instanceof ArrayBuffer)
+    return { $: "bytes", v: ["ArrayBuffer", toBase64(new Uint8Array(value))] };
   if (ArrayBuffer.isView(value)) {
     if (kind !== "Buffer" && !Object.hasOwn(views, kind)) return undefined;
     return { $: "bytes", v: [kind, toBase64(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))] };
@@ -317,11 +344,11 @@ function fromBase64(text: string): Uint8Array {
   return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
 }
 
-function encodedBy(codec: ClassCodec, value: object, what: string, path: string): unknown {
+function encodedBy(codec: ClassCodec, value: object, { refuse }: Walk): unknown {
   try {
     return codec.encode(value);
   } catch (cause) {
-    throw unencodable(what, path, `a value that the codec "${codec.tag}" failed on`, cause);
+    throw refuse(`a value that the codec "${codec.tag}" failed on`, cause);
   }
 }
 

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { StatewrightError } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
-import { isPlainObject } from "../base/json.ts";
+import { deepFreeze, isPlainObject } from "../base/json.ts";
 import { parseWith, type Schema, type SchemaIssue } from "../base/schema.ts";
 import type { ModelTool } from "../model/model.ts";
 import type { ToolSpec } from "./tool.ts";
@@ -35,11 +35,11 @@ export function modelToolOf(spec: ToolSpec): ModelTool {
   return tool;
 }
 
-/** The JSON Schema that a zod schema takes as input, without its dialect mark; undefined for other validators. */
-export function jsonSchemaOf(schema: Schema): JsonObject | undefined {
+/** The JSON Schema that a zod schema takes as input, without its dialect mark; undefined for other validators. A part that JSON Schema cannot say stands as anything, or throws. */
+export function jsonSchemaOf(schema: Schema, unrepresentable: "any" | "throw" = "any"): JsonObject | undefined {
   if (!(schema instanceof z.ZodType)) return undefined;
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: "input" });
-  return JSON.parse(JSON.stringify(rest)) as JsonObject;
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable });
+  return deepFreeze(JSON.parse(JSON.stringify(rest)) as JsonObject);
 }
 
 /** Arguments parsed by the tool's schema: what reaches its body, or what the model must mend. Unknown keys are named. */
@@ -72,7 +72,7 @@ function unknownKeys(schema: JsonObject, args: Record<string, unknown>): readonl
 function inputSchemaOf(spec: ToolSpec): JsonObject {
   let schema: JsonObject | undefined;
   try {
-    schema = "jsonSchema" in spec.input ? spec.input.jsonSchema : jsonSchemaOf(spec.input);
+    schema = "jsonSchema" in spec.input ? spec.input.jsonSchema : jsonSchemaOf(spec.input, "throw");
   } catch (cause) {
     throw notAnObject(spec, "its input has a part that JSON Schema cannot say", cause);
   }

@@ -27,7 +27,12 @@ test("a message says what happened, where, what to do next, and names its page",
 
 test("an error comes back from its record with code, place, stack and the chain of its causes", () => {
   const cause = Object.assign(new RangeError("too far"), { code: "EFAR" });
-  const error = new StatewrightError("node_failed", { what: "it failed", next: "Mend it", place: { node: "a" }, cause });
+  const error = new StatewrightError("node_failed", {
+    what: "it failed",
+    next: "Mend it",
+    place: { node: "a" },
+    cause,
+  });
   const back = fromErrorRecord(JSON.parse(JSON.stringify(toErrorRecord(error))));
   expect(isStatewrightError(back, "node_failed")).toBe(true);
   expect(back).toMatchObject({ message: error.message, stack: error.stack, place: { node: "a" } });

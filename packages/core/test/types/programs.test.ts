@@ -1,5 +1,5 @@
-import * as z from "zod";
 import { expectTypeOf, test } from "vitest";
+import * as z from "zod";
 import {
   defineContext,
   defineGraph,
@@ -7,14 +7,14 @@ import {
   defineTool,
   END,
   env,
-  gotos,
   goto,
+  gotos,
   list,
   messages,
   route,
+  START,
   secret,
   sends,
-  START,
   task,
   toolNode,
   update,
@@ -36,7 +36,10 @@ function programThree() {
       collect: async () => ({ files: await changedFiles() }),
       inspect: task(z.string(), async (_state, { input }) => ({ findings: await inspectFile(input) })),
       judge: (state) => ({ verdict: state.findings.some((f) => f.severe) ? "fix" : "ship" }),
-      fix: (state) => update((draft) => { draft.files = state.findings.map((f) => f.file); }),
+      fix: (state) =>
+        update((draft) => {
+          draft.files = state.findings.map((f) => f.file);
+        }),
     })
     .edges({
       [START]: "collect",
@@ -50,7 +53,12 @@ function programThree() {
 const Pay = defineState({ amount: z.number(), note: z.string().optional() });
 
 function programFour() {
-  return defineGraph({ name: "payment", version: 1, state: Pay, interrupts: { approve: z.object({ ok: z.boolean(), note: z.string().optional() }) } })
+  return defineGraph({
+    name: "payment",
+    version: 1,
+    state: Pay,
+    interrupts: { approve: z.object({ ok: z.boolean(), note: z.string().optional() }) },
+  })
     .nodes({
       approve: async (state, { interrupt }) => {
         const { ok, note } = await interrupt("approve", { payload: { amount: state.amount } });
@@ -70,7 +78,11 @@ const refund = defineTool({
   label: "Refund an order",
   description: "Return money for one order.",
   input: z.object({ orderId: z.string(), cents: z.int().positive() }),
-  inject: { customer: Shop.from((shop) => shop.customerId), key: secret("PAY_KEY"), cart: Orders.from((state) => state.cart) },
+  inject: {
+    customer: Shop.from((shop) => shop.customerId),
+    key: secret("PAY_KEY"),
+    cart: Orders.from((state) => state.cart),
+  },
   effect: "idempotent",
   safety: { access: "write", network: ["pay.example"], spend: true, confirm: "policy" },
   retry: { attempts: 3, on: ["unavailable", "timeout"] },
@@ -97,7 +109,11 @@ function wrongPrograms() {
   // @ts-expect-error a node returns a wrong value
   start.nodes({ a: () => ({ files: 3 }) });
   // @ts-expect-error a node writes to its state
-  start.nodes({ a: (state) => { state.files.push("x"); } });
+  start.nodes({
+    a: (state) => {
+      state.files.push("x");
+    },
+  });
   const two = start.nodes({ a: () => undefined, b: task(z.string(), (_state, { input }) => ({ files: [input] })) });
   // @ts-expect-error an unknown target
   two.edges({ [START]: "c", a: END });
@@ -117,7 +133,9 @@ function wrongPrograms() {
   // @ts-expect-error a graph without the context that a tool injects
   defineGraph({ name: "wrong", state: Orders }).nodes({ tools: toolNode({ tools: [refund] }) });
   // @ts-expect-error a graph without the state that a tool injects
-  defineGraph({ name: "wrong", state: defineState({ messages: messages() }), context: Shop }).nodes({ tools: toolNode({ tools: [refund] }) });
+  defineGraph({ name: "wrong", state: defineState({ messages: messages() }), context: Shop }).nodes({
+    tools: toolNode({ tools: [refund] }),
+  });
 }
 
 test("the programs of the documentation type-check without casts", () => {

@@ -1,0 +1,47 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { checkId, fingerprint, freshId } from "../../src/index.ts";
+import { failureOf } from "../support/failure.ts";
+
+test("an id is 1 to 128 of the allowed characters and is handed back as it is", () => {
+  fc.assert(
+    fc.property(fc.stringMatching(/^[A-Za-z0-9_.:-]{1,128}$/), (id) => {
+      fc.pre(!["__proto__", "constructor", "prototype"].includes(id));
+      expect(checkId("thread", id)).toBe(id);
+    }),
+  );
+});
+
+test.each(["", "a b", "a/b", "é", "a".repeat(129), "a\n", "\ud800", "__proto__", "constructor", "prototype"])(
+  "the id %j is refused",
+  async (id) => {
+    const error = await failureOf(() => checkId("thread", id), "invalid_id");
+    expect(error.message).toContain(JSON.stringify(id));
+  },
+);
+
+test("an id that is no text is refused", async () => {
+  await failureOf(() => checkId("thread", 7 as never), "invalid_id");
+});
+
+test("a fresh id keeps its prefix, fits the grammar and follows chance alone", () => {
+  const chance = () => {
+    let seed = 1;
+    return {
+      next: () => {
+        seed = (seed * 48_271) % 2_147_483_647;
+        return seed / 2_147_483_647;
+      },
+    };
+  };
+  const random = chance();
+  const [first, second] = [freshId("run_", random), freshId("run_", random)];
+  expect(first).toMatch(/^run_[0-9a-z]{20}$/);
+  expect(second).not.toBe(first);
+  expect(freshId("run_", chance())).toBe(first);
+  expect(freshId("", { next: () => 1 - Number.EPSILON })).toHaveLength(20);
+});
+
+test("a fingerprint is FNV-1a of 64 bits", () => {
+  expect(["", "a", "foobar"].map(fingerprint)).toEqual(["cbf29ce484222325", "af63dc4c8601ec8c", "85944171f73967e8"]);
+});

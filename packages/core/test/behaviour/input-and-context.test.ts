@@ -1,0 +1,129 @@
+import { describe, expect, expectTypeOf, test } from "vitest";
+import * as z from "zod";
+import {
+  defineContext,
+  defineGraph,
+  defineState,
+  END,
+  list,
+  memoryStore,
+  resume,
+  run,
+  START,
+} from "../../src/index.ts";
+import { failureOf } from "../support/failure.ts";
+
+const S = defineState({ amount: z.number(), tags: z.array(z.string()).default([]), log: list(z.string()) });
+const graph = defineGraph({ name: "input", state: S })
+  .nodes({ a: (state) => ({ log: [`${state.amount}`] }) })
+  .edges({ [START]: "a", a: END });
+
+describe("input", () => {
+  test.each([
+    ["of another type", { amount: "5" }, { channel: "amount" }],
+    ["wrong deep inside", { amount: 1, tags: ["a", 7] }, { channel: "tags", path: "1" }],
+    ["with an unknown channel", { amount: 1, amuont: 2 }, { channel: "amuont" }],
+    ["that is a list", [1], {}],
+  ])("%s is refused with its place, before anything is saved", async (_name, input, place) => {
+    const store = memoryStore();
+    const error = await failureOf(run(graph, { store, thread: "t", input: input as never }).result, "invalid_input");
+    expect(error.kind).toBe("input");
+    expect(error.place).toMatchObject({ graph: "input", ...place });
+    expect(await store.threads()).toEqual([]);
+  });
+
+  test("E64 a channel without a default must be in the input: a type error, and an error that names it", async () => {
+    const store = memoryStore();
+    // @ts-expect-error the amount is missing
+    const error = await failureOf(run(graph, { store, thread: "t", input: {} }).result, "invalid_input");
+    expect(error.message).toContain('lacks "amount"');
+    expect(await store.head("t")).toBeUndefined();
+    await run(graph, { store, thread: "t", input: { amount: 5 } }).result;
+    // @ts-expect-error it is still a type error: nobody knows what the thread holds
+    const { state } = await run(graph, { store, thread: "t" }).result;
+    expect(state).toEqual({ amount: 5, tags: [], log: ["5", "5"] });
+  });
+
+  test("new input on a finished thread is folded into its state", async () => {
+    const store = memoryStore();
+    await run(graph, { store, thread: "t", input: { amount: 1, tags: ["a"], log: ["in"] } }).result;
+    const { state } = await run(graph, { store, thread: "t", input: { amount: 2, log: ["again"] } }).result;
+    expect(state).toEqual({ amount: 2, tags: ["a"], log: ["in", "1", "again", "2"] });
+  });
+
+  test("a thread that another graph wrote is refused", async () => {
+    const store = memoryStore();
+    await run(graph, { store, thread: "t", input: { amount: 1 } }).result;
+    const other = defineGraph({ name: "other", state: S })
+      .nodes({ a: () => undefined })
+      .edges({ [START]: "a", a: END });
+    expect(
+      (await failureOf(run(other, { store, thread: "t", input: { amount: 1 } }).result, "graph_changed")).message,
+    ).toContain('"input"');
+    expect((await run(graph, { store, thread: "t", input: { amount: 2 } }).result).status).toBe("done");
+  });
+
+  test("an id that is none is refused at once", async () => {
+    await failureOf(() => run(graph, { thread: "a b", input: { amount: 1 } }), "invalid_id");
+    await failureOf(
+      run(graph, { store: memoryStore(), thread: "t", branch: "a/b", input: { amount: 1 } }).result,
+      "invalid_id",
+    );
+  });
+});
+
+describe("context", () => {
+  const Shop = defineContext(
+    z.object({ customer: z.string().transform((name) => name.toUpperCase()), token: z.string().default("none") }),
+  );
+  const seen: unknown[] = [];
+  const shop = defineGraph({
+    name: "shop",
+    state: defineState({ log: list(z.string()) }),
+    context: Shop,
+    interrupts: { go: z.boolean() },
+  })
+    .nodes({
+      a: async (_state, { context, interrupt }) => {
+        expectTypeOf(context).toEqualTypeOf<{ readonly customer: string; readonly token: string }>();
+        seen.push(context);
+        await interrupt("go");
+        return { log: [context.customer] };
+      },
+    })
+    .edges({ [START]: "a", a: END });
+
+  test("E60 context is typed, given per run, parsed on start and again on resume, and never saved", async () => {
+    const store = memoryStore();
+    await run(shop, { store, thread: "t", context: { customer: "SENTINEL", token: "TOKEN" } }).result;
+    // @ts-expect-error a resume needs the context too
+    await failureOf(resume(shop, { store, thread: "t", answers: { go: true } }).result, "invalid_context");
+    const { state } = await resume(shop, { store, thread: "t", answers: { go: true }, context: { customer: "bob" } })
+      .result;
+    expect(state.log).toEqual(["BOB"]);
+    expect(seen).toEqual([
+      { customer: "SENTINEL", token: "TOKEN" },
+      { customer: "BOB", token: "none" },
+    ]);
+    const saved = [
+      await store.history("t", { limit: 100 }),
+      await store.effects("t", "main"),
+      await store.interrupts("t", "main"),
+      await store.runs(),
+      await store.threads(),
+    ];
+    expect(JSON.stringify(saved)).not.toMatch(/SENTINEL|TOKEN|bob/);
+  });
+
+  test("E60 a context that does not fit is refused before the thread is touched, with its path", async () => {
+    const store = memoryStore();
+    const error = await failureOf(
+      run(shop, { store, thread: "t", context: { customer: 7 as never } }).result,
+      "invalid_context",
+    );
+    expect(error.message).toContain("customer: ");
+    expect(await store.threads()).toEqual([]);
+    // @ts-expect-error the context is missing
+    await failureOf(run(shop, { store, thread: "t" }).result, "invalid_context");
+  });
+});

@@ -1,0 +1,340 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  defineGraph,
+  defineState,
+  END,
+  ephemeral,
+  goto,
+  gotos,
+  list,
+  memoryStore,
+  messages,
+  overwrite,
+  record,
+  reduce,
+  resume,
+  run,
+  START,
+  untracked,
+  update,
+} from "../../src/index.ts";
+import { failureOf } from "../support/failure.ts";
+
+const S = defineState({
+  count: z.number().default(0),
+  text: z.string().default("start"),
+  doc: z.object({ tags: z.array(z.string()), by: z.string().optional() }).default({ tags: [] }),
+  when: z.map(z.string(), z.number()).default(new Map()),
+  log: list(z.string()),
+  note: z.string().nullable().default("note"),
+  flag: z.boolean().default(true),
+});
+
+/** A graph of one node that returns `returned`, as somebody without types would. */
+function returning(returned: unknown) {
+  return defineGraph({ name: "one", state: S })
+    .nodes({ a: () => returned as undefined })
+    .edges({ [START]: "a", a: END });
+}
+
+async function stateAfter(returned: unknown) {
+  return (await run(returning(returned), {}).result).state;
+}
+
+describe("E6 what a node may return", () => {
+  test("E6 nothing", async () => expect(await stateAfter(undefined)).toMatchObject({ count: 0, text: "start" }));
+  test("E6 a partial state", async () =>
+    expect(await stateAfter({ count: 2 })).toMatchObject({ count: 2, text: "start" }));
+  test("E6 a list of partial states, applied in order, with nothing among them", async () =>
+    expect(await stateAfter([{ count: 1, log: ["a"] }, undefined, { count: 2 }, { log: ["b"] }])).toMatchObject({
+      count: 2,
+      log: ["a", "b"],
+    }));
+  test("E6 a recipe over a draft, also of what an earlier item wrote, and of a map", async () => {
+    const state = await stateAfter([
+      { doc: { tags: ["x"] } },
+      update((draft: { doc: { tags: string[]; by?: string }; when: Map<string, number> }) => {
+        draft.doc.tags.push("y");
+        draft.doc.by = "me";
+        draft.when.set("now", 1);
+      }),
+    ]);
+    expect(state).toMatchObject({ doc: { tags: ["x", "y"], by: "me" }, when: new Map([["now", 1]]) });
+  });
+  test("E6 a command with an update", async () => {
+    const graph = defineGraph({ name: "one", state: S })
+      .nodes({ a: () => goto("b", { count: 5 }), b: (state) => ({ text: `${state.count}` }) })
+      .edges({ [START]: "a", a: gotos("b"), b: END });
+    expect((await run(graph, {}).result).state).toMatchObject({ count: 5, text: "5" });
+  });
+  test("E6 a recipe touches only channels without a reducer", async () => {
+    const error = await failureOf(
+      stateAfter(update((draft: { log: string[] }) => void draft.log.push("x"))),
+      "invalid_update",
+    );
+    expect(error.place).toMatchObject({ node: "a", channel: "log", graph: "one" });
+  });
+
+  test.each([
+    ["a number", 5],
+    ["null", null],
+    ["null in a list", [null]],
+    ["a list in a list", [[{ count: 1 }]]],
+    ["a map", new Map([["count", 1]])],
+    ["an instance of a class", new (class Update {})()],
+    ["a text", "count"],
+  ])("%s is refused with the name of the node", async (_name, returned) => {
+    const error = await failureOf(stateAfter(returned), "invalid_update");
+    expect(error.place).toMatchObject({ graph: "one", node: "a", step: 0, attempt: 1 });
+    expect(error.place.task).toBe("0:0");
+    expect(error.place.thread).toMatch(/^thread_/);
+  });
+
+  test("a recipe that is asynchronous, adds a channel, or breaks a schema is refused", async () => {
+    const later = await failureOf(
+      stateAfter(
+        update(async (draft: { count: number }) => {
+          await Promise.resolve();
+          draft.count = 1;
+        }),
+      ),
+      "invalid_update",
+    );
+    expect(later.message).toContain("asynchronous");
+    await failureOf(
+      stateAfter(
+        update((draft: { more?: number }) => {
+          draft.more = 1;
+        }),
+      ),
+      "unknown_channel",
+    );
+    await failureOf(
+      stateAfter(
+        update((draft: { more?: undefined }) => {
+          draft.more = undefined;
+        }),
+      ),
+      "unknown_channel",
+    );
+    const wrong = await failureOf(
+      stateAfter(update((draft: { doc: { tags: unknown[] } }) => void draft.doc.tags.push(7))),
+      "invalid_update",
+    );
+    expect(wrong.place).toMatchObject({ channel: "doc", path: "tags.0", node: "a" });
+  });
+});
+
+test("E4 a key that the state does not have is a type error, and at run time an error that names node and key", async () => {
+  const base = defineGraph({ name: "one", state: S });
+  // @ts-expect-error returns a channel that the state does not have
+  base.nodes({ a: () => ({ cuont: 1 }) });
+  for (const key of ["cuont", "toString", "__proto__"]) {
+    const error = await failureOf(stateAfter(JSON.parse(`{"${key}":1}`)), "unknown_channel");
+    expect(error.message).toContain(`the node "a" wrote the channel "${key}"`);
+    expect(error.place).toMatchObject({ graph: "one", node: "a", channel: key });
+  }
+});
+
+test('E5 0, "", false and null survive input, update, save and read; undefined is not written', async () => {
+  const store = memoryStore();
+  const graph = defineGraph({
+    name: "falsy",
+    state: S,
+    interrupts: { ok: z.union([z.literal(0), z.literal(""), z.null(), z.literal(false)]) },
+  })
+    .nodes({
+      a: (state) => [
+        { log: [JSON.stringify([state.count, state.text, state.note, state.flag])] },
+        { count: undefined, note: undefined },
+      ],
+      b: async (_state, { interrupt, step }) => {
+        const stepped = [
+          await step("n", () => null),
+          await step("f", () => false),
+          await step("z", () => 0),
+          await step("e", () => ""),
+        ];
+        const answer = await interrupt("ok");
+        return { count: 0, text: "", note: null, flag: false, log: [JSON.stringify([stepped, answer])] };
+      },
+    })
+    .edges({ [START]: "a", a: "b", b: END });
+  const input = { count: 0, text: "", note: null, flag: false, doc: undefined };
+  const first = await run(graph, { store, thread: "t", input }).result;
+  expect(first.state).toMatchObject({ count: 0, text: "", note: null, flag: false, doc: { tags: [] } });
+  const second = await resume(graph, { store, thread: "t", answers: { ok: null } }).result;
+  expect(second).toMatchObject({ status: "done" });
+  const { state } = await resume(graph, { store, thread: "t" }).result;
+  expect(state).toMatchObject({ count: 0, text: "", note: null, flag: false });
+  expect(state.log).toEqual(['[0,"",null,false]', '[[null,false,0,""],null]']);
+});
+
+describe("channels", () => {
+  test("E1 every kind keeps its promise through a run, and what is untracked is gone after a resume", async () => {
+    const client = new URL("https://client.example");
+    const Kinds = defineState({
+      last: z.string().default(""),
+      items: list(z.number()),
+      sum: reduce(z.number().default(1), (sum, by: { readonly add: number }) => sum + by.add),
+      chat: messages(),
+      by: record(z.number()),
+      flash: ephemeral(z.string()),
+      client: untracked(z.instanceof(URL)),
+    });
+    const seen: unknown[] = [];
+    const graph = defineGraph({ name: "kinds", state: Kinds, interrupts: { go: z.boolean() } })
+      .nodes({
+        a: () => ({
+          last: "a",
+          items: [1],
+          sum: { add: 1 },
+          by: { x: 1, y: 1 },
+          chat: [{ role: "system", id: "s", content: "one" } as const],
+          flash: "now",
+          client,
+        }),
+        b: (state) => {
+          seen.push(state.flash, state.client);
+          return {
+            last: "b",
+            items: [2, 3],
+            sum: { add: 10 },
+            by: { y: undefined, z: 2 },
+            chat: { role: "system", id: "s", content: "two" } as const,
+          };
+        },
+        c: async (state, { interrupt }) => {
+          seen.push(state.flash, state.client);
+          await interrupt("go");
+          seen.push(state.client);
+        },
+      })
+      .edges({ [START]: "a", a: "b", b: "c", c: END });
+    const store = memoryStore();
+    const handed = await run(graph, { store, thread: "t", input: { sum: 100 } }).result;
+    expect(handed.state.client).toBe(client);
+    const { state } = await resume(graph, { store, thread: "t", answers: { go: true } }).result;
+    expect(state).toEqual({
+      last: "b",
+      items: [1, 2, 3],
+      sum: 111,
+      by: { x: 1, z: 2 },
+      chat: [{ role: "system", id: "s", content: "two" }],
+      flash: undefined,
+      client: undefined,
+    });
+    expect(seen).toEqual(["now", client, undefined, client, undefined, undefined, undefined]);
+    const saved = JSON.stringify(await store.history("t", { limit: 100 }));
+    expect(saved).not.toContain("client.example");
+  });
+
+  test("E1 a channel takes any Standard Schema", async () => {
+    const even = {
+      "~standard": {
+        version: 1 as const,
+        vendor: "mine",
+        types: undefined as { readonly input: number; readonly output: number } | undefined,
+        validate: (value: unknown) =>
+          typeof value === "number" && value % 2 === 0
+            ? { value }
+            : { issues: [{ message: "expected an even number" }] },
+      },
+    };
+    const graph = defineGraph({ name: "even", state: defineState({ n: even }) })
+      .nodes({ a: (state) => ({ n: state.n + 1 }) })
+      .edges({ [START]: "a", a: END });
+    const error = await failureOf(run(graph, { input: { n: 2 } }).result, "invalid_update");
+    expect(error.message).toContain("expected an even number");
+  });
+
+  test("the input of a channel with a reducer is its whole value, not one write", async () => {
+    const Sum = defineState({ sum: reduce(z.number(), (sum, by: { readonly add: number }) => sum + by.add) });
+    const graph = defineGraph({ name: "sum", state: Sum })
+      .nodes({ a: () => ({ sum: { add: 1 } }) })
+      .edges({ [START]: "a", a: END });
+    expect((await run(graph, { input: { sum: 5 } }).result).state.sum).toBe(6);
+  });
+});
+
+describe("E2 conflicts", () => {
+  const Conflict = defineState({ x: z.number().default(0), log: list(z.string()), flash: ephemeral(z.string()) });
+  const clashing = defineGraph({ name: "clash", state: Conflict })
+    .nodes({ first: () => undefined, a: () => ({ x: 1, log: ["a"] }), b: () => ({ log: ["b"], x: 2 }) })
+    .edges({ [START]: "first", first: ["a", "b"], a: END, b: END });
+
+  test("E2 two tasks that write a `last` channel conflict; channel and both nodes are named and nothing is applied", async () => {
+    const store = memoryStore();
+    const error = await failureOf(run(clashing, { store, thread: "t" }).result, "channel_conflict");
+    expect(error.message).toContain('"a" and "b" wrote the channel "x"');
+    expect(error.place).toMatchObject({ graph: "clash", channel: "x", thread: "t", step: 1 });
+    const kept = await store.state("t", (await store.head("t"))?.id ?? 0);
+    expect(kept).toEqual([]);
+  });
+
+  test("E2 also for recipes, ephemeral channels, and two tasks of one node", async () => {
+    const recipes = defineGraph({ name: "clash", state: Conflict })
+      .nodes({
+        a: () =>
+          update((draft: { x: number }) => {
+            draft.x = 1;
+          }),
+        b: () => ({ flash: "b", x: 1 }),
+      })
+      .edges({ [START]: ["a", "b"], a: END, b: END });
+    await failureOf(run(recipes, {}).result, "channel_conflict");
+    const flashes = defineGraph({ name: "clash", state: Conflict })
+      .nodes({ a: () => ({ flash: "a" }), b: () => ({ flash: "b" }) })
+      .edges({ [START]: ["a", "b"], a: END, b: END });
+    await failureOf(run(flashes, {}).result, "channel_conflict");
+  });
+
+  test("one task may write a channel more than once: the last write counts", async () => {
+    expect(await stateAfter([{ count: 1 }, { count: 2 }])).toMatchObject({ count: 2 });
+  });
+
+  test("E10 an overwrite is the base of its channel, every other write of the step folds on top in order, and two conflict", async () => {
+    const by = (returned: Readonly<Record<"a" | "b" | "c", unknown>>) =>
+      defineGraph({
+        name: "over",
+        state: defineState({ log: list(z.string()), sum: reduce(z.number().default(0), (sum, n: number) => sum + n) }),
+      })
+        .nodes({ a: () => returned.a as undefined, b: () => returned.b as undefined, c: () => returned.c as undefined })
+        .edges({ [START]: ["a", "b", "c"], a: END, b: END, c: END });
+    const input = { log: ["old"], sum: 1_000 };
+    const { state } = await run(
+      by({ a: { log: ["a"], sum: 1 }, b: { log: overwrite(["base"]), sum: 2 }, c: { log: ["c"], sum: overwrite(10) } }),
+      { input },
+    ).result;
+    expect(state).toEqual({ log: ["base", "a", "c"], sum: 13 });
+    const error = await failureOf(
+      run(by({ a: { log: overwrite([]) }, b: {}, c: { log: overwrite(["x"]) } }), { input }).result,
+      "channel_conflict",
+    );
+    expect(error.message).toContain('"a" and "c" overwrote the channel "log"');
+  });
+});
+
+test("an overwrite of a record or of the conversation is its whole value", async () => {
+  const Whole = defineState({ by: record(z.number()), chat: messages() });
+  const graph = defineGraph({ name: "whole", state: Whole })
+    .nodes({ a: () => ({ by: overwrite({ z: 1 }), chat: overwrite([]) }) })
+    .edges({ [START]: "a", a: END });
+  const input = { by: { a: 1 }, chat: [{ role: "system", id: "s", content: "x" } as const] };
+  expect((await run(graph, { input }).result).state).toEqual({ by: { z: 1 }, chat: [] });
+});
+
+test("a reducer that throws, or gives what its schema refuses, names the node whose write it was given", async () => {
+  const Bad = defineState({
+    sum: reduce(z.number().max(9).default(0), (sum, by: number) => (by === 13 ? JSON.parse("{") : sum + by)),
+  });
+  const graph = (second: number) =>
+    defineGraph({ name: "bad", state: Bad })
+      .nodes({ a: () => ({ sum: 1 }), b: () => ({ sum: second }) })
+      .edges({ [START]: ["a", "b"], a: END, b: END });
+  for (const second of [13, 50]) {
+    const error = await failureOf(run(graph(second), {}).result, "invalid_update");
+    expect(error.place).toMatchObject({ node: "b", channel: "sum", graph: "bad", step: 0 });
+  }
+});

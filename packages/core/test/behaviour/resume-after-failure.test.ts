@@ -1,0 +1,487 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  type Commit,
+  defineGraph,
+  defineState,
+  END,
+  ephemeral,
+  list,
+  memoryStore,
+  resume,
+  run,
+  START,
+  StatewrightError,
+  type Store,
+  untracked,
+} from "../../src/index.ts";
+import { deferred, eventsOf, failureOf, only } from "../support/failure.ts";
+import { virtualWorld } from "../support/virtual-world.ts";
+
+const Log = defineState({ log: list(z.string()), last: z.unknown().optional() });
+
+describe("after a failure", () => {
+  test("siblings of a failed task finish and are saved, every failure is told, and a resume runs only what has no result", async () => {
+    const world = virtualWorld();
+    const store = memoryStore();
+    const ran: string[] = [];
+    let broken = true;
+    const body =
+      (name: string, delayMs: number, fails = false) =>
+      async () => {
+        ran.push(name);
+        await new Promise<void>((resolve) => void world.schedule.after(delayMs, resolve));
+        if (fails && broken) throw Object.assign(new Error(`${name} is broken`), { code: "EBROKEN" });
+        return { log: [name] };
+      };
+    const graph = defineGraph({ name: "par", state: Log })
+      .nodes({ a: body("a", 30), b: body("b", 10, true), c: body("c", 20), d: body("d", 1, true), z: body("z", 0) })
+      .edges({ [START]: ["a", "b", "c", "d"], a: "z", b: "z", c: "z", d: "z", z: END });
+    const handle = run(graph, { world, store, thread: "t" });
+    const failing = failureOf(handle.result, "node_failed");
+    await world.advance(100);
+    const error = await failing;
+    expect(error.message).toContain("b is broken");
+    expect(error.message).toContain("d is broken");
+    expect(error.message).toContain("2 finished tasks are kept");
+    expect(error.details).toMatchObject([{ cause: { code: "EBROKEN" } }, { cause: { code: "EBROKEN" } }]);
+    expect(ran).toEqual(["a", "b", "c", "d"]);
+    ran.length = 0;
+    broken = false;
+    const going = resume(graph, { world, store: store.peer(), thread: "t" });
+    const events = eventsOf(going);
+    await world.advance(100);
+    const { state } = await going.result;
+    expect(state.log).toEqual(["a", "b", "c", "d", "z"]);
+    expect(ran).toEqual(["b", "d", "z"]);
+    expect(only(events, "task.completed").map(({ node, reused }) => [node, reused])).toEqual([
+      ["a", true],
+      ["c", true],
+      ["d", false],
+      ["b", false],
+      ["z", false],
+    ]);
+    expect(only(events, "run.started")).toMatchObject([{ attempt: 2, recovered: false }]);
+  });
+
+  test("E25 an error names graph, node, task, step, attempt and thread, and keeps the original, also read again from the store", async () => {
+    const store = memoryStore();
+    const original = Object.assign(new RangeError("too far", { cause: new Error("root") }), { code: "EFAR" });
+    const graph = defineGraph({ name: "far", state: Log })
+      .nodes({
+        a: () => ({ log: ["a"] }),
+        b: () => {
+          throw original;
+        },
+      })
+      .edges({ [START]: "a", a: "b", b: END });
+    const place = { graph: "far", node: "b", task: "1:0", step: 1, attempt: 1, thread: "t" };
+    const error = await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+    expect(error.place).toMatchObject(place);
+    for (const named of ['node "b"', 'graph "far"', "step 1", "attempt 1", 'thread "t"'])
+      expect(error.message).toContain(named);
+    expect(error.cause).toBe(original);
+    const read = async () => (await store.peer().runs({ thread: "t" }))[0]?.error;
+    const record = {
+      code: "node_failed",
+      place,
+      cause: {
+        name: "RangeError",
+        message: "too far",
+        code: "EFAR",
+        stack: original.stack,
+        cause: { message: "root" },
+      },
+    };
+    expect(await read()).toMatchObject(record);
+    const again = await failureOf(resume(graph, { store, thread: "t" }).result, "node_failed");
+    expect(again.cause).toBe(original);
+    expect(await read()).toMatchObject(record);
+  });
+
+  test.each([
+    ["a text", "plain text", '"b" in graph "far" failed: plain text'],
+    ["nothing", undefined, "something that is not an Error"],
+    ["an object", { secret: "SECRET" }, "something that is not an Error"],
+  ])("E25 %s that was thrown is told and kept", async (_name, thrown, said) => {
+    const store = memoryStore();
+    const graph = defineGraph({ name: "far", state: Log })
+      .nodes({
+        b: () => {
+          throw thrown;
+        },
+      })
+      .edges({ [START]: "b", b: END });
+    const error = await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+    expect(error.message).toContain(said);
+    expect(error.message).not.toContain("SECRET");
+    expect(error.cause).toBe(thrown);
+    expect((await store.runs())[0]?.status).toBe("failed");
+  });
+
+  test("a run that goes on has no end and no error any more", async () => {
+    const store = memoryStore();
+    let broken = true;
+    const hold = deferred();
+    const graph = defineGraph({ name: "far", state: Log })
+      .nodes({
+        b: async () => {
+          if (broken) throw new Error("no");
+          await hold.promise;
+        },
+      })
+      .edges({ [START]: "b", b: END });
+    const world = virtualWorld();
+    await failureOf(run(graph, { world, store, thread: "t" }).result);
+    broken = false;
+    const going = resume(graph, { world, store, thread: "t" });
+    await world.settle();
+    expect((await store.runs())[0]).toMatchObject({
+      status: "running",
+      attempt: 2,
+      endedAt: undefined,
+      error: undefined,
+    });
+    hold.resolve();
+    expect((await going.result).status).toBe("done");
+    expect(await store.runs()).toHaveLength(1);
+  });
+
+  test("new input on a thread that waits, failed or is at work is refused", async () => {
+    const store = memoryStore();
+    const graph = defineGraph({ name: "busy", state: Log, interrupts: { go: z.boolean() } })
+      .nodes({
+        a: async (state, { interrupt }) => {
+          if (state.last === "fail") throw new Error("no");
+          await interrupt("go");
+        },
+      })
+      .edges({ [START]: "a", a: END });
+    await failureOf(run(graph, { store, thread: "failed", input: { last: "fail" } }).result, "node_failed");
+    await run(graph, { store, thread: "waits" }).result;
+    for (const thread of ["failed", "waits"]) {
+      const error = await failureOf(run(graph, { store, thread }).result, "thread_busy");
+      expect(error.message).toContain("resume");
+      expect((await store.thread(thread))?.status).toBe(thread === "failed" ? "failed" : "waiting");
+    }
+  });
+});
+
+describe("after a crash", () => {
+  test("E26 a finished task, and a finished step of an unfinished one, are never executed again", async () => {
+    const world = virtualWorld();
+    const store = memoryStore();
+    const ran: string[] = [];
+    const hold = deferred();
+    const graph = defineGraph({ name: "crash", state: Log })
+      .nodes({
+        first: () => {
+          ran.push("first");
+          return { log: ["first"] };
+        },
+        quick: () => {
+          ran.push("quick");
+          return { log: ["quick"] };
+        },
+        slow: async (_state, { step }) => {
+          const one = await step("one", () => {
+            ran.push("one");
+            return { at: new Date(7) };
+          });
+          await hold.promise;
+          const two = await step("two", () => void ran.push("two"));
+          return { log: [`slow ${one.at.getTime()} ${two}`] };
+        },
+      })
+      .edges({ [START]: "first", first: ["quick", "slow"], quick: END, slow: END });
+    const handle = run(graph, { world, store, thread: "t" });
+    handle.result.catch(() => undefined);
+    await world.settle();
+    store.crash();
+    hold.resolve();
+    await world.settle();
+    expect(ran.splice(0)).toEqual(["first", "quick", "one", "two"]);
+    const going = resume(graph, { world, store: store.peer(), thread: "t" });
+    const events = eventsOf(going);
+    const { state } = await going.result;
+    expect(state.log).toEqual(["first", "quick", "slow 7 undefined"]);
+    expect(ran).toEqual(["two"]);
+    expect(only(events, "run.started")).toMatchObject([{ recovered: true }]);
+    expect(only(events, "effect.reused")).toMatchObject([{ key: "one", node: "slow" }]);
+  });
+
+  test("E26 what was handed back is as frozen as what was made", async () => {
+    const store = memoryStore();
+    let broken = true;
+    const graph = defineGraph({ name: "frozen", state: Log, interrupts: { go: z.object({ n: z.number() }) } })
+      .nodes({
+        a: () => ({ last: { inside: [1] } }),
+        b: async (_state, { interrupt }) => {
+          const answer = await interrupt("go");
+          expect(() => Object.assign(answer, { n: 2 })).toThrow(TypeError);
+        },
+        c: (state) => {
+          if (broken) throw new Error("no");
+          Object.assign(state.last as object, { inside: "changed" });
+        },
+      })
+      .edges({ [START]: ["a", "b"], a: "c", b: END, c: END });
+    await run(graph, { store, thread: "t" }).result;
+    await failureOf(resume(graph, { store, thread: "t", answers: { go: { n: 1 } } }).result, "node_failed");
+    broken = false;
+    const error = await failureOf(resume(graph, { store, thread: "t" }).result, "node_failed");
+    expect(error.cause).toBeInstanceOf(TypeError);
+  });
+
+  test("E32 a step runs once across resumes and hands back its result, false and null included", async () => {
+    const store = memoryStore();
+    const ran: string[] = [];
+    const results: readonly unknown[] = [false, null, 0, "", undefined, Number.NaN, { deep: new Map([["k", 1n]]) }];
+    const graph = defineGraph({ name: "steps", state: Log, interrupts: { go: z.boolean() } })
+      .nodes({
+        a: async (_state, { step, interrupt }) => {
+          const found: unknown[] = [];
+          for (const [index, result] of results.entries())
+            found.push(
+              await step(`s${index}`, () => {
+                ran.push(`s${index}`);
+                return result;
+              }),
+            );
+          await interrupt("go");
+          return { last: found };
+        },
+      })
+      .edges({ [START]: "a", a: END });
+    await run(graph, { store, thread: "t" }).result;
+    await resume(graph, { store, thread: "t" }).result;
+    const { state } = await resume(graph, { store: store.peer(), thread: "t", answers: { go: true } }).result;
+    expect(state.last).toEqual(results);
+    expect(ran).toEqual(results.map((_, index) => `s${index}`));
+  });
+
+  test("E32 a repeated key in one task is an error that names it", async () => {
+    const graph = defineGraph({ name: "steps", state: Log })
+      .nodes({
+        a: async (_state, { step }) => {
+          await step("pay", () => 1);
+          await step("pay", () => 2);
+        },
+      })
+      .edges({ [START]: "a", a: END });
+    const error = await failureOf(run(graph, {}).result, "repeated_step");
+    expect(error.message).toContain('"pay"');
+    expect(error.place).toMatchObject({ node: "a", task: "0:0" });
+  });
+
+  test("a step may have any key: none is taken for the result of its task", async () => {
+    const world = virtualWorld();
+    const store = memoryStore();
+    const graph = defineGraph({ name: "keys", state: Log, interrupts: { go: z.boolean() } })
+      .nodes({
+        a: async (_state, { step, interrupt }) => {
+          const results = [await step("task", () => "one"), await step("a/b c", () => "two")];
+          await interrupt("go");
+          return { log: results };
+        },
+        b: () => undefined,
+        empty: async (_state, { step }) => {
+          const refusal = await failureOf(
+            step("", () => "never"),
+            "repeated_step",
+          );
+          return { log: [refusal.code] };
+        },
+      })
+      .edges({ [START]: ["a", "b", "empty"], a: END, b: END, empty: END });
+    await run(graph, { world, store, thread: "t" }).result;
+    await world.settle();
+    const { state } = await resume(graph, { world, store, thread: "t", answers: { go: true } }).result;
+    expect(state.log).toEqual(["one", "two", "repeated_step"]);
+  });
+
+  test("a `once` step that failed is not repeated, neither by a retry nor by a resume", async () => {
+    const world = virtualWorld();
+    const store = memoryStore();
+    let charges = 0;
+    const graph = defineGraph({ name: "once", state: Log })
+      .nodes({
+        a: {
+          run: async (_state, { step }) => {
+            await step(
+              "charge",
+              () => {
+                charges++;
+                throw new Error("declined");
+              },
+              { effect: "once" },
+            );
+          },
+          retry: { attempts: 3, initialMs: 1 },
+        },
+      })
+      .edges({ [START]: "a", a: END });
+    const handle = run(graph, { world, store, thread: "t" });
+    const failing = failureOf(handle.result, "node_failed");
+    await world.advance(10_000);
+    await failing;
+    const going = resume(graph, { world, store, thread: "t" });
+    const again = failureOf(going.result, "node_failed");
+    await world.advance(10_000);
+    expect((await again).cause).toMatchObject({ message: "declined" });
+    expect(charges).toBe(1);
+  });
+});
+
+describe("what cannot be saved", () => {
+  test("E48 fails the step with the path, before it is saved, and a resume goes on from before", async () => {
+    const store = memoryStore();
+    let value: unknown = { deep: [() => 1] };
+    const graph = defineGraph({ name: "closed", state: Log })
+      .nodes({ a: () => ({ log: ["a"] }), b: () => ({ last: value, log: ["b"] }) })
+      .edges({ [START]: "a", a: "b", b: END });
+    const error = await failureOf(run(graph, { store, thread: "t" }).result, "unencodable_value");
+    expect(error.message).toContain('the channel "last" holds a function at "deep.0"');
+    expect((await store.thread("t"))?.status).toBe("failed");
+    expect((await store.head("t"))?.step).toBe(1);
+    value = "plain";
+    expect((await resume(graph, { store, thread: "t" }).result).state).toEqual({ log: ["a", "b"], last: "plain" });
+  });
+
+  test("E48 also beside siblings, whose results are kept, and in steps", async () => {
+    const world = virtualWorld();
+    const hold = deferred();
+    let value: unknown = Symbol("x");
+    const ran: string[] = [];
+    for (const where of ["return", "step", "once step"]) {
+      const store = memoryStore();
+      value = Symbol("x");
+      ran.length = 0;
+      const graph = defineGraph({ name: "closed", state: Log })
+        .nodes({
+          bad: async (_state, { step }) =>
+            where === "return"
+              ? { last: [value] }
+              : { last: await step("make", () => [value], { effect: where === "step" ? "idempotent" : "once" }) },
+          good: async () => {
+            ran.push("good");
+            await hold.promise;
+            return { log: ["good"] };
+          },
+        })
+        .edges({ [START]: ["bad", "good"], bad: END, good: END });
+      const handle = run(graph, { world, store, thread: "t" });
+      const failing = failureOf(handle.result, "unencodable_value");
+      await world.settle();
+      hold.resolve();
+      const error = await failing;
+      expect(error.message).toContain("holds a symbol at ");
+      expect((await store.runs())[0]).toMatchObject({ status: "failed", error: { code: "unencodable_value" } });
+      value = 1;
+      if (where !== "once step") {
+        expect((await resume(graph, { world, store, thread: "t" }).result).state).toEqual({ log: ["good"], last: [1] });
+        expect(ran).toEqual(["good"]);
+      }
+    }
+  });
+
+  test("a channel that lives in the process holds anything, also beside siblings", async () => {
+    const world = virtualWorld();
+    const hold = deferred();
+    const State = defineState({
+      client: untracked(z.custom<{ call(): number }>()),
+      flash: ephemeral(z.string()),
+      log: list(z.string()),
+    });
+    const graph = defineGraph({ name: "process", state: State })
+      .nodes({
+        open: () => ({ client: { call: () => 7 }, flash: "x" }),
+        other: async () => void (await hold.promise),
+        use: (state) => ({ log: [`${state.client?.call()} ${state.flash}`] }),
+      })
+      .edges({ [START]: ["open", "other"], open: "use", other: END, use: END });
+    const handle = run(graph, { world, store: memoryStore(), thread: "t" });
+    await world.settle();
+    hold.resolve();
+    expect((await handle.result).state.log).toEqual(["7 x"]);
+  });
+});
+
+describe("a store in trouble", () => {
+  /** A memory store whose commits fail while `trouble` gives an error. */
+  function troubled(trouble: (commit: Commit) => StatewrightError | undefined): Store {
+    const store = memoryStore();
+    return {
+      ...store,
+      commit: (commit, told) => {
+        const failure = trouble(commit);
+        if (failure === undefined) store.commit(commit, told);
+        else queueMicrotask(() => told(failure));
+      },
+    };
+  }
+  const full = () => new StatewrightError("store_full", { what: "no room", next: "Make room" });
+  const line = defineGraph({ name: "line", state: Log })
+    .nodes({ a: () => ({ log: ["a"] }), b: () => ({ log: ["b"] }) })
+    .edges({ [START]: "a", a: "b", b: END });
+
+  test("a store without room pauses the run, and a resume goes on when there is room", async () => {
+    let room = false;
+    const store = troubled((commit) => (!room && commit.checkpoint?.row.nodes.includes("a") ? full() : undefined));
+    const handle = run(line, { store, thread: "t" });
+    const events = eventsOf(handle);
+    expect(await handle.result).toMatchObject({ status: "paused", cause: { code: "store_full" }, state: { log: [] } });
+    expect(events.at(-1)?.type).toBe("run.paused");
+    expect(only(events, "step.committed").map(({ nodes }) => nodes)).toEqual([[]]);
+    room = true;
+    expect((await resume(line, { store, thread: "t" }).result).state.log).toEqual(["a", "b"]);
+  });
+
+  test("a journal row that cannot be kept stops the run before it says that it waits", async () => {
+    const world = virtualWorld();
+    const graph = defineGraph({ name: "journal", state: Log, interrupts: { go: z.boolean() } })
+      .nodes({
+        a: () => ({ log: ["a"] }),
+        b: async (_state, { interrupt, clock }) => {
+          await new Promise<void>((resolve) => void world.schedule.after(5, resolve));
+          await interrupt("go", { payload: clock.now() });
+        },
+      })
+      .edges({ [START]: ["a", "b"], a: END, b: END });
+    let room = false;
+    const store = troubled((commit) => (!room && (commit.effects?.length ?? 0) > 0 ? full() : undefined));
+    const handle = run(graph, { world, store, thread: "t" });
+    await world.advance(10);
+    expect((await handle.result).status).toBe("paused");
+    room = true;
+    const going = resume(graph, { world, store, thread: "t" });
+    await world.advance(10);
+    expect((await going.result).status).toBe("waiting");
+  });
+
+  test("a writer that was replaced stops: its signal fires and nothing of it is saved", async () => {
+    const world = virtualWorld();
+    let replaced = false;
+    const fenced = () =>
+      new StatewrightError("fenced", { what: "another writer owns the thread", next: "Nothing was saved" });
+    const store = troubled(() => (replaced ? fenced() : undefined));
+    const reasons: unknown[] = [];
+    const graph = defineGraph({ name: "fenced", state: Log })
+      .nodes({
+        a: async (_state, { signal, step }) => {
+          signal.addEventListener("abort", () => reasons.push(signal.reason.code));
+          await step("one", () => {
+            replaced = true;
+          });
+          await new Promise<never>(() => undefined);
+        },
+        b: () => undefined,
+      })
+      .edges({ [START]: ["a", "b"], a: END, b: END });
+    const handle = run(graph, { world, store, thread: "t" });
+    const failing = failureOf(handle.result, "fenced");
+    await world.settle();
+    await failing;
+    expect(reasons).toEqual(["fenced"]);
+  });
+});

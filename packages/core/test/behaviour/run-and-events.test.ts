@@ -1,0 +1,220 @@
+import { describe, expect, expectTypeOf, test } from "vitest";
+import * as z from "zod";
+import {
+  defineGraph,
+  defineState,
+  END,
+  list,
+  memoryStore,
+  type RunEvent,
+  type RunResult,
+  resume,
+  run,
+  START,
+  StatewrightError,
+  type Store,
+} from "../../src/index.ts";
+import { eventsOf, failureOf, only } from "../support/failure.ts";
+import { virtualWorld } from "../support/virtual-world.ts";
+
+const Log = defineState({ log: list(z.string()) });
+const graph = defineGraph({ name: "line", state: Log, interrupts: { go: z.boolean() } })
+  .nodes({
+    a: (_state, { progress, emit }) => {
+      progress("thinking");
+      emit("mine", { n: 1 });
+      return { log: ["a"] };
+    },
+    b: async (_state, { interrupt }) => ({ log: [`b ${await interrupt("go")}`] }),
+  })
+  .edges({ [START]: "a", a: "b", b: END });
+const failing = defineGraph({ name: "failing", state: Log })
+  .nodes({
+    a: () => {
+      throw new Error("no");
+    },
+  })
+  .edges({ [START]: "a", a: END });
+
+describe("the end of a run", () => {
+  test("E65 is done, waiting, paused or cancelled, with typed output; a failed run rejects with its error", async () => {
+    const store = memoryStore();
+    const ends = new Set<RunResult<unknown>["status"]>();
+    const waiting = await run(graph, { store, thread: "t" }).result;
+    expectTypeOf(waiting.state).toEqualTypeOf<{ readonly log: readonly string[] }>();
+    if (waiting.status === "waiting") expectTypeOf(waiting.interrupts).not.toBeAny();
+    ends.add(waiting.status);
+    const done = await resume(graph, { store, thread: "t", answers: { go: true } }).result;
+    ends.add(done.status);
+    expect(done.state.log).toEqual(["a", "b true"]);
+    const handle = run(graph, { store, thread: "cancelled" });
+    handle.cancel();
+    ends.add((await handle.result).status);
+    const full: Store = {
+      ...store,
+      commit: (_commit, told) =>
+        queueMicrotask(() => told(new StatewrightError("store_full", { what: "no room", next: "Make room" }))),
+    };
+    await failureOf(run(graph, { store: full, thread: "p" }).result, "store_full");
+    let commits = 0;
+    const fuller: Store = {
+      ...store,
+      commit: (commit, told) =>
+        ++commits > 1 && commit.checkpoint !== undefined ? full.commit(commit, told) : store.commit(commit, told),
+    };
+    ends.add((await run(graph, { store: fuller, thread: "q" }).result).status);
+    expect(ends).toEqual(new Set(["waiting", "done", "cancelled", "paused"]));
+    const error = await failureOf(run(failing, {}).result, "node_failed");
+    expect(error.cause).toMatchObject({ message: "no" });
+  });
+
+  test("E65 a failure is no unhandled rejection when events are read, in whichever way", async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown): void => void unhandled.push(reason);
+    process.on("unhandledRejection", note);
+    try {
+      const types: string[] = [];
+      run(failing, {}).on(({ type }) => types.push(type));
+      for await (const { type } of run(failing, {}).events()) types.push(type);
+      for await (const text of run(failing, {}).text()) types.push(text);
+      await virtualWorld().settle();
+      expect(types.filter((type) => type === "run.failed")).toHaveLength(2);
+      expect(unhandled).toEqual([]);
+    } finally {
+      process.off("unhandledRejection", note);
+    }
+  });
+
+  test("E65 a run without a thread makes an id and tells it", async () => {
+    const store = memoryStore();
+    const handle = run(graph, { store });
+    const { thread, run: id } = await handle.result;
+    expect(handle.thread).toBe(thread);
+    expect(handle.id).toBe(id);
+    expect((await store.thread(thread))?.id).toBe(thread);
+    const other = run(graph, { store });
+    expect((await other.result).thread).not.toBe(thread);
+  });
+});
+
+describe("events", () => {
+  test("tell a run from start to end, in order, each after what it tells of is saved", async () => {
+    const store = memoryStore();
+    const world = virtualWorld();
+    const savedAt: (readonly [string, number | undefined])[] = [];
+    const watched: Store = {
+      ...store,
+      commit: (commit, told) =>
+        store.commit(commit, (failure) => {
+          if (commit.checkpoint !== undefined) savedAt.push(["saved", commit.checkpoint.row.id]);
+          told(failure);
+        }),
+    };
+    const handle = run(graph, { world, store: watched, thread: "t" });
+    handle.on((event) => {
+      if (event.type === "step.committed") savedAt.push(["told", event.checkpoint]);
+    });
+    const events = eventsOf(handle);
+    await handle.result;
+    expect(savedAt).toEqual([
+      ["saved", 1],
+      ["told", 1],
+      ["saved", 2],
+      ["told", 2],
+    ]);
+    expect(events.map(({ type }) => type)).toEqual([
+      "run.started",
+      "step.committed",
+      "transition.taken",
+      "task.started",
+      "node.progress",
+      "custom",
+      "task.completed",
+      "transition.taken",
+      "step.committed",
+      "transition.taken",
+      "task.started",
+      "transition.taken",
+      "task.interrupted",
+      "run.waiting",
+    ]);
+    expect(only(events, "custom")).toMatchObject([{ name: "mine", payload: { n: 1 }, node: "a", task: "0:0" }]);
+    expect(only(events, "node.progress")).toMatchObject([{ text: "thinking" }]);
+    expect(only(events, "step.committed")[1]).toMatchObject({
+      step: 1,
+      nodes: ["a"],
+      next: ["b"],
+      changes: { log: { kind: "append", items: ["a"] } },
+    });
+    expect(only(events, "transition.taken").map(({ from, event, to }) => [from, event, to])).toEqual([
+      ["start", "step.commit", { a: "executing" }],
+      [{ a: "executing" }, "xstate.done.actor.a", { a: "committing" }],
+      [{ a: "committing" }, "step.commit", { b: "executing" }],
+      [{ b: "executing" }, "task.interrupted", { b: "interrupted" }],
+    ]);
+    expect(events.every(({ at }) => at === world.clock.now())).toBe(true);
+  });
+
+  test("an event about a saved step carries its number, every other the number that it follows", async () => {
+    const store = memoryStore();
+    const handle = run(graph, { store, thread: "t" });
+    const events = eventsOf(handle);
+    await handle.result;
+    const rows = await store.history("t", { limit: 10 });
+    for (const { checkpoint, seq } of only(events, "step.committed"))
+      expect(rows.find(({ id }) => id === checkpoint)?.seq).toBe(seq);
+    const numbers = events.map(({ seq }) => seq);
+    expect(numbers).toEqual(numbers.toSorted((one, other) => one - other));
+  });
+
+  test("a reader that throws harms nobody, and is told to the log", async () => {
+    const world = virtualWorld();
+    const handle = run(failing, { world });
+    handle.on(() => {
+      throw new Error("reader");
+    });
+    const events = eventsOf(handle);
+    await failureOf(handle.result, "node_failed");
+    expect(events.at(-1)?.type).toBe("run.failed");
+    expect(world.lines[0]).toMatchObject({ level: "error", message: "a reader of events threw" });
+  });
+
+  test("leaving the loop ends the subscription and not the run; a loop on an ended run ends", async () => {
+    const handle = run(graph, { store: memoryStore(), thread: "t" });
+    const seen: RunEvent["type"][] = [];
+    for await (const { type } of handle.events()) {
+      seen.push(type);
+      if (type === "step.committed") break;
+    }
+    expect(seen).toEqual(["run.started", "step.committed"]);
+    expect((await handle.result).status).toBe("waiting");
+    for await (const { type } of handle.events()) seen.push(type);
+    expect(seen).toHaveLength(2);
+  });
+
+  test("whoever stops listening hears nothing more", async () => {
+    const handle = run(graph, { store: memoryStore(), thread: "t" });
+    let heard = 0;
+    const stop = handle.on(() => {
+      heard++;
+      stop();
+    });
+    await handle.result;
+    expect(heard).toBe(1);
+  });
+});
+
+test("without a store a run works in memory, and leaves nothing behind", async () => {
+  const memory = defineGraph({ name: "memory", state: Log })
+    .nodes({ a: async (_state, { step }) => ({ log: [await step("s", () => "a")] }), b: () => ({ log: ["b"] }) })
+    .edges({ [START]: "a", a: "b", b: END });
+  const world = virtualWorld();
+  expect(await run(memory, { world }).result).toMatchObject({
+    status: "done",
+    steps: 2,
+    bytes: 0,
+    state: { log: ["a", "b"] },
+  });
+  expect(world.timers).toBe(0);
+  expect(world.lines).toEqual([]);
+});

@@ -1,0 +1,500 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineTool, isStatewrightError, type Tool, ToolError, type ToolErrorKind } from "../../src/index.ts";
+import {
+  answersIn,
+  call,
+  type DeskTool,
+  eventsOf,
+  rawCall,
+  resultsOf,
+  talk,
+  textIn,
+  toolLoop,
+} from "../support/tool-loop.ts";
+import { virtualWorld } from "../support/virtual-world.ts";
+
+const anything = z.object({});
+
+/** A tool whose body is `run`, without arguments. */
+function toolThat(run: () => unknown, name = "act"): DeskTool {
+  return defineTool({ name, description: "Does what the test says.", input: anything, effect: "pure", run });
+}
+
+function failing(name: string, kind: ToolErrorKind, message: string): DeskTool {
+  return toolThat(() => {
+    throw new ToolError(kind, message);
+  }, name);
+}
+
+describe("what the model reads", () => {
+  test("S0.17, S0.18, S0.19, S0.20, S2.17, S2.18, S2.19, S2.20 four kinds of failure are told apart and reach the model with their text", async () => {
+    const done = await talk({
+      tools: [
+        toolThat(() => Promise.reject(ToolError.failed("Cannot do it")), "one"),
+        toolThat(() => Promise.reject(ToolError.notFound("No such city")), "two"),
+        toolThat(() => Promise.reject(ToolError.invalidArgs("A city has a name")), "three"),
+        toolThat(() => Promise.reject(ToolError.cancelled()), "four"),
+      ],
+      turns: [[call("one"), call("two"), call("three"), call("four")], ["sorry"]],
+    });
+    expect(answersIn(done).map(textIn)).toEqual(["Cannot do it", "No such city", "A city has a name", "Cancelled"]);
+    expect(resultsOf(done).map(({ error }) => error?.kind)).toEqual([
+      "failed",
+      "not_found",
+      "invalid_args",
+      "cancelled",
+    ]);
+    for (const text of ["Cannot do it", "No such city", "A city has a name", "Cancelled"])
+      expect(done.wires[1]).toContain(`"text":"${text}"}],"isError":true`);
+  });
+
+  test("S0.21, S2.21 an error becomes an answer under the id of its call and the run goes on", async () => {
+    const done = await talk({
+      tools: [failing("act", "failed", "broken")],
+      turns: [[call("act", {}, "c7")], ["I see"]],
+    });
+    expect(done.result.status).toBe("done");
+    const shown = done.requests[1]?.messages.find((message) => message.role === "tool");
+    expect(shown).toMatchObject({
+      role: "tool",
+      callId: "c7",
+      isError: true,
+      content: [{ type: "text", text: "broken" }],
+    });
+  });
+
+  test("S0.22, S2.22 a model recovers by other arguments, by another tool, or by an explanation", async () => {
+    const weather = defineTool({
+      name: "weather",
+      description: "Weather of a city.",
+      input: z.object({ city: z.string() }),
+      effect: "pure",
+      run: ({ city }) => (city === "Oslo" ? "rain" : Promise.reject(ToolError.notFound(`no ${city}`))),
+    });
+    const almanac = toolThat(() => "always rain", "almanac");
+    const scripts = [
+      [[call("weather", { city: "Osla" }, "a")], [call("weather", { city: "Oslo" }, "b")], ["It rains"]],
+      [[call("weather", { city: "Osla" }, "a")], [call("almanac", {}, "b")], ["It rains"]],
+      [[call("weather", { city: "Osla" }, "a")], ["I do not know that city"]],
+    ];
+    for (const turns of scripts) {
+      const done = await talk({ tools: [weather, almanac], turns });
+      expect(done.result.status).toBe("done");
+      for (const wire of done.wires.slice(1))
+        expect(wire).toContain(
+          '"callId":"a","name":"weather","content":[{"type":"text","text":"no Osla"}],"isError":true',
+        );
+    }
+  });
+
+  test("S0.23, S2.23 a text that begins with Error is no error, a throw is one", async () => {
+    const done = await talk({
+      tools: [
+        toolThat(() => "Error: the log says so", "log"),
+        toolThat(() => Promise.reject(new Error("boom")), "bad"),
+      ],
+      turns: [[call("log"), call("bad")], ["ok"]],
+    });
+    expect(answersIn(done).map(({ isError }) => isError)).toEqual([false, true]);
+    expect(resultsOf(done).map(({ isError, error }) => [isError, error?.kind])).toEqual([
+      [false, undefined],
+      [true, "failed"],
+    ]);
+  });
+
+  test("S3.9 an error given as a value reaches the model as an error with exactly its text", async () => {
+    const done = await talk({
+      tools: [
+        toolThat(() => ({ content: "city not found: X", isError: true }), "value"),
+        failing("thrown", "failed", "city not found: X"),
+      ],
+      turns: [[call("value"), call("thrown")], ["ok"]],
+    });
+    for (const answer of answersIn(done)) expect([textIn(answer), answer.isError]).toEqual(["city not found: X", true]);
+    for (const { isError, error } of resultsOf(done))
+      expect([isError, error?.kind, error?.message]).toEqual([true, "failed", "city not found: X"]);
+  });
+
+  test("S4.23 the model gets the text of an error without its stack", async () => {
+    const done = await talk({
+      tools: [toolThat(() => Promise.reject(new Error("Operation failed: disk")))],
+      turns: [[call("act")], ["ok"]],
+    });
+    expect(answersIn(done).map(textIn)).toEqual(["Operation failed: disk"]);
+    expect(done.wires[1]).not.toMatch(/ at |\.ts/);
+  });
+
+  test("an error has a text for the model and another for people", async () => {
+    const error = new ToolError("failed", "inner", {
+      modelMessage: "Try later.",
+      userMessage: "The bank is closed.",
+      details: { code: 7 },
+    });
+    const done = await talk({ tools: [toolThat(() => Promise.reject(error))], turns: [[call("act")], ["ok"]] });
+    expect(answersIn(done).map(textIn)).toEqual(["Try later."]);
+    expect(resultsOf(done)[0]).toMatchObject({ details: { code: 7 }, error: { message: "The bank is closed." } });
+    expect(done.wires.join()).not.toContain("bank is closed");
+  });
+});
+
+describe("what a tool may throw", () => {
+  const circular: Record<string, unknown> = {};
+  circular["self"] = circular;
+  const thrown: readonly [string, unknown][] = [
+    ["an Error", new Error("bad")],
+    ["an Error without a message", new RangeError()],
+    ["null", null],
+    ["undefined", undefined],
+    ["a string", "just text"],
+    ["a number", 7],
+    ["a symbol", Symbol("s")],
+    ["a circular object", circular],
+    ["an error with a circular cause", Object.assign(new Error("round"), { cause: circular })],
+    ["a tool error with details that cannot be saved", new ToolError("failed", "odd", { details: circular })],
+    ["a function", () => undefined],
+  ];
+
+  test("S3.51 a throw, a rejection and a thrown non-Error are answers, and the run goes on", async () => {
+    for (const [what, value] of thrown) {
+      for (const raise of [
+        () => {
+          throw value;
+        },
+        () => Promise.reject(value),
+      ]) {
+        const done = await talk({ tools: [toolThat(raise)], turns: [[call("act")], ["ok"]] });
+        const [answer] = answersIn(done);
+        expect([what, done.result.status, answer?.isError]).toEqual([what, "done", true]);
+        expect(textIn(answer)).toMatch(/\S/);
+      }
+    }
+  });
+
+  test("a failure of a graph that a tool runs inside is the tool's failure, not the run's", async () => {
+    const inner = toolLoop({
+      tools: [toolThat(() => "x")],
+      turns: [
+        () => {
+          throw new Error("the inner model broke");
+        },
+      ],
+      store: "none",
+    });
+    const done = await talk({ tools: [toolThat(() => inner.start().result)], turns: [[call("act")], ["ok"]] });
+    expect(answersIn(done)[0]).toMatchObject({ isError: true });
+    expect(textIn(answersIn(done)[0])).toContain("the inner model broke");
+  });
+});
+
+describe("calls that are never run", () => {
+  const input = z.object({ cents: z.int(), note: z.string().optional() });
+
+  function counted(): { readonly tool: DeskTool; readonly ran: unknown[] } {
+    const ran: unknown[] = [];
+    const tool = defineTool({ name: "pay", description: "Pay.", input, run: (args) => void ran.push(args) });
+    return { tool, ran };
+  }
+
+  test("S0.24, S2.24 a missing argument is named and nothing happens", async () => {
+    const { tool, ran } = counted();
+    const done = await talk({ tools: [tool], turns: [[call("pay", { note: "x" })], ["ok"]] });
+    expect(ran).toEqual([]);
+    expect(resultsOf(done)[0]?.error?.kind).toBe("invalid_args");
+    expect(textIn(answersIn(done)[0])).toContain("cents");
+  });
+
+  test("S1.5 invalid arguments are found before the tool is called", async () => {
+    const { tool, ran } = counted();
+    const wrong = [{}, { cents: "5" }, { cents: 1.5 }, { cents: 1, extra: true }, [1], "text", 7, null];
+    const done = await talk({
+      tools: [tool],
+      turns: [wrong.map((args, index) => call("pay", args as never, `c${index}`)), ["ok"]],
+    });
+    expect(ran).toEqual([]);
+    expect(answersIn(done).map(({ isError }) => isError)).toEqual(wrong.map(() => true));
+    expect(eventsOf(done, "tool.rejected").map(({ reason }) => reason)).toEqual(wrong.map(() => "invalid_args"));
+    expect(eventsOf(done, "tool.started")).toEqual([]);
+  });
+
+  test("S1.58, T19 the model is told which field and which type, and what it sent is not quoted", async () => {
+    const { tool } = counted();
+    const done = await talk({
+      tools: [tool],
+      turns: [[call("pay", { cents: "SENTINEL-1", note: { SENTINEL2: 1 } })], ["ok"]],
+    });
+    const text = textIn(answersIn(done)[0]);
+    expect(text).toMatch(/cents: .*expected (number|int)/);
+    expect(text).toMatch(/note: .*expected string/);
+    expect(text).not.toContain("SENTINEL");
+    expect(JSON.stringify(resultsOf(done))).not.toContain("SENTINEL");
+    expect(JSON.stringify(eventsOf(done, "tool.rejected", "tool.failed"))).not.toContain("SENTINEL");
+    expect(JSON.stringify(done.world.lines)).not.toContain("SENTINEL");
+  });
+
+  test("S0.28, S2.28 the weather tool: schema, text, and its own message when the city is missing", async () => {
+    let ran = 0;
+    const weather = defineTool({
+      name: "get_weather",
+      label: "Weather",
+      description: "Get current weather for a city.",
+      input: z.object({ city: z.string("missing city").describe("City name") }),
+      effect: "pure",
+      run: ({ city }) => {
+        ran += 1;
+        return `Weather in ${city}: 72°F, sunny`;
+      },
+    });
+    const done = await talk({
+      tools: [weather],
+      turns: [[call("get_weather", { city: "Paris" }, "a"), call("get_weather", {}, "b")], ["ok"]],
+    });
+    expect(JSON.parse(done.wires[0] ?? "").tools).toEqual([
+      {
+        name: "get_weather",
+        description: "Get current weather for a city.",
+        inputSchema: {
+          type: "object",
+          properties: { city: { type: "string", description: "City name" } },
+          required: ["city"],
+        },
+      },
+    ]);
+    const [good, bad] = answersIn(done);
+    expect(textIn(good)).toBe("Weather in Paris: 72°F, sunny");
+    expect(resultsOf(done).find(({ callId }) => callId === "a")).not.toHaveProperty("details");
+    expect(textIn(bad)).toContain("missing city");
+    expect(resultsOf(done).find(({ callId }) => callId === "b")?.error?.kind).toBe("invalid_args");
+    expect(ran).toBe(1);
+  });
+
+  test("S1.60 an unknown tool is answered, never run, and the names that exist are told", async () => {
+    const { tool, ran } = counted();
+    const done = await talk({
+      tools: [tool],
+      turns: [
+        [
+          call("pays", { cents: 1 }, "a"),
+          call("pay", { cents: 1 }, "b"),
+          call("__proto__", {}, "c"),
+          call("constructor", {}, "d"),
+        ],
+        ["ok"],
+      ],
+    });
+    expect(answersIn(done).map(({ callId, isError }) => [callId, isError])).toEqual([
+      ["a", true],
+      ["b", false],
+      ["c", true],
+      ["d", true],
+    ]);
+    expect(textIn(answersIn(done)[0])).toContain('"pay"');
+    expect(ran).toEqual([{ cents: 1 }]);
+    expect(eventsOf(done, "tool.started").map(({ callId }) => callId)).toEqual(["b"]);
+    expect(
+      eventsOf(done, "tool.failed")
+        .map(({ callId }) => callId)
+        .sort(),
+    ).toEqual(["a", "c", "d"]);
+  });
+
+  test("S1.61, T11, T12 malformed JSON never becomes {}, and an empty text is {} only where there is nothing to give", async () => {
+    const ran: string[] = [];
+    const bare = defineTool({
+      name: "bare",
+      description: "No arguments.",
+      input: z.object({}),
+      run: () => void ran.push("bare"),
+    });
+    const optional = defineTool({
+      name: "optional",
+      description: "Optional arguments.",
+      input: z.object({ path: z.string().optional() }),
+      run: () => void ran.push("optional"),
+    });
+    const done = await talk({
+      tools: [bare, optional],
+      turns: [
+        [
+          rawCall("bare", '{"a":', "a"),
+          rawCall("optional", '{"path": "/', "b"),
+          rawCall("optional", "", "c"),
+          rawCall("bare", " ", "d"),
+          rawCall("bare", "[]", "e"),
+          rawCall("bare", "null", "f"),
+        ],
+        ["ok"],
+      ],
+    });
+    expect(answersIn(done).map(({ callId, isError }) => [callId, isError])).toEqual([
+      ["a", true],
+      ["b", true],
+      ["c", true],
+      ["d", false],
+      ["e", true],
+      ["f", true],
+    ]);
+    expect(ran).toEqual(["bare"]);
+  });
+
+  test("T13 calls of a message that was cut off at the length limit are answered, and none is run", async () => {
+    const { tool, ran } = counted();
+    const done = await talk({
+      tools: [tool],
+      finish: "length",
+      turns: [[call("pay", { cents: 1 }, "a"), call("pay", { cents: 2 }, "b")], ["ok"]],
+    });
+    expect(ran).toEqual([]);
+    expect(answersIn(done).map(({ callId, isError }) => [callId, isError])).toEqual([
+      ["a", true],
+      ["b", true],
+    ]);
+    expect(textIn(answersIn(done)[0])).toContain("cut off");
+    expect(eventsOf(done, "tool.rejected").map(({ reason }) => reason)).toEqual(["cut_off", "cut_off"]);
+  });
+
+  test("arguments named __proto__ and constructor are refused, and change no prototype", async () => {
+    const { tool, ran } = counted();
+    const loose: unknown[] = [];
+    const open = defineTool({
+      name: "open",
+      description: "Takes anything.",
+      input: z.looseObject({}),
+      run: (args) => void loose.push(args),
+    });
+    const evil = (more: string): never => JSON.parse(`{"cents":1,${more}}`) as never;
+    const done = await talk({
+      tools: [tool, open],
+      turns: [
+        [
+          call("pay", evil('"__proto__":{"polluted":true}'), "a"),
+          call("pay", evil('"constructor":{"prototype":{"polluted":true}}'), "b"),
+          call("open", evil('"__proto__":{"polluted":true}'), "c"),
+        ],
+        ["ok"],
+      ],
+    });
+    expect(
+      answersIn(done)
+        .slice(0, 2)
+        .map(({ isError }) => isError),
+    ).toEqual([true, true]);
+    expect(ran).toEqual([]);
+    expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+    for (const args of loose) expect((args as Record<string, unknown>)["polluted"]).toBeUndefined();
+  });
+
+  test("with onInvalidCall fail, a bad call fails the run by a typed error after its siblings have finished", async () => {
+    const world = virtualWorld();
+    let finished = false;
+    const slow = toolThat(
+      () =>
+        new Promise<string>((resolve) =>
+          world.schedule.after(50, () => {
+            finished = true;
+            resolve("slow");
+          }),
+        ),
+      "slow",
+    );
+    const loop = toolLoop({
+      tools: [slow],
+      onInvalidCall: "fail",
+      world,
+      turns: [[call("nothing"), call("slow")], ["ok"]],
+    });
+    const failure = loop.start().result.catch((error: unknown) => error);
+    await world.advance(50);
+    expect(isStatewrightError(await failure, "tool_failed")).toBe(true);
+    expect(finished).toBe(true);
+    expect(loop.saved()).toContain('"key":"id_slow","kind":"tool","name":"slow","effect":"pure","state":"ok"');
+  });
+});
+
+describe("what a tool may return", () => {
+  test("what is not data is an answer that says so, and the run goes on", async () => {
+    class Client {
+      readonly key = "SENTINEL";
+    }
+    const circular: Record<string, unknown> = {};
+    circular["self"] = circular;
+    const returned: readonly unknown[] = [
+      () => "x",
+      Symbol("s"),
+      10n,
+      circular,
+      { content: [{ type: "text" }] },
+      { content: [{ type: "video", url: "x" }] },
+      { content: [{ type: "image", data: "x" }] },
+      { content: "fine", details: { open: () => undefined } },
+      { content: "fine", details: new Client() },
+      { content: "fine", value: circular },
+    ];
+    for (const value of returned) {
+      for (const effect of ["pure", "once"] as const) {
+        const tool = defineTool({ name: "act", description: "Returns it.", input: anything, effect, run: () => value });
+        const done = await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });
+        expect(done.result.status).toBe("done");
+        expect(resultsOf(done).map(({ error }) => error?.kind)).toEqual(["invalid_output"]);
+        expect(done.saved()).not.toContain("SENTINEL");
+      }
+    }
+  });
+
+  test("plain data becomes JSON that the model reads and a value that programs read", async () => {
+    const done = await talk({
+      tools: [toolThat(() => ({ at: new Date(0), list: [1, null], gone: undefined }))],
+      turns: [[call("act")], ["ok"]],
+    });
+    expect(answersIn(done)[0]?.content).toEqual([
+      { type: "json", value: { at: "1970-01-01T00:00:00.000Z", list: [1, null] } },
+    ]);
+    expect(resultsOf(done)[0]?.value).toEqual({ at: new Date(0), list: [1, null], gone: undefined });
+  });
+
+  test("a tool that keeps what it returned may go on changing it", async () => {
+    const cache = { hits: 0, log: ["start"] };
+    const tool = toolThat(() => {
+      cache.hits += 1;
+      cache.log.push(`hit ${cache.hits}`);
+      return cache;
+    });
+    const done = await talk({ tools: [tool], turns: [[call("act", {}, "a")], [call("act", {}, "b")], ["ok"]] });
+    expect(answersIn(done).map(textIn)).toEqual([
+      '{"hits":1,"log":["start","hit 1"]}',
+      '{"hits":2,"log":["start","hit 1","hit 2"]}',
+    ]);
+    expect(resultsOf(done)[0]?.value).toEqual({ hits: 1, log: ["start", "hit 1"] });
+  });
+
+  test("S1.20 a value that the output schema refuses is an invalid_output error", async () => {
+    const typed = (name: string, value: unknown): Tool =>
+      defineTool({
+        name,
+        description: "Typed.",
+        input: anything,
+        output: z.object({ n: z.number() }),
+        effect: "pure",
+        run: () => value as { n: number },
+      });
+    const done = await talk({
+      tools: [
+        typed("good", { content: "one", value: { n: 1 } }),
+        typed("plain", { n: 2 }),
+        typed("bad", { n: "SENTINEL" }),
+        typed("none", "text only"),
+      ],
+      turns: [[call("good"), call("plain"), call("bad"), call("none")], ["ok"]],
+    });
+    const kinds = Object.fromEntries(resultsOf(done).map(({ name, error }) => [name, error?.kind]));
+    expect(kinds).toEqual({ good: undefined, plain: undefined, bad: "invalid_output", none: "invalid_output" });
+    expect(textIn(answersIn(done)[2])).toMatch(/n: .*expected number/);
+    expect(textIn(answersIn(done)[2])).not.toContain("SENTINEL");
+  });
+
+  test("a large result arrives whole", async () => {
+    const big = "x".repeat(1_000_000);
+    const done = await talk({ tools: [toolThat(() => big)], turns: [[call("act")], ["ok"]] });
+    expect(textIn(answersIn(done)[0])).toBe(big);
+  });
+});

@@ -1,0 +1,419 @@
+import { describe, expect, test, vi } from "vitest";
+import * as z from "zod";
+import { defineMiddleware, defineTool, systemWorld, ToolError, type ToolErrorKind } from "../../src/index.ts";
+import { whenAborted } from "../../src/run/abort.ts";
+import {
+  answersIn,
+  call,
+  eventsOf,
+  type Loop,
+  type LoopOptions,
+  resultsOf,
+  talk,
+  textIn,
+  toolLoop,
+} from "../support/tool-loop.ts";
+import { virtualWorld } from "../support/virtual-world.ts";
+
+const input = z.object({});
+
+/** Run a loop while time passes. */
+async function pass(
+  options: LoopOptions,
+  ms = 1_000_000,
+): Promise<Loop & { readonly result: Awaited<ReturnType<Loop["start"]>["result"]> }> {
+  const loop = toolLoop(options);
+  const end = loop.start().result;
+  end.catch(() => undefined);
+  await loop.world.advance(ms);
+  return { ...loop, result: await end };
+}
+
+describe("retry", () => {
+  test("S1.24, S1.91 attempts count the first, waits grow to a limit, Retry-After wins up to it, one start and one end, hooks once, one key", async () => {
+    const starts: [number, number, string][] = [];
+    const hooks: string[] = [];
+    const counting = defineMiddleware({
+      name: "counting",
+      beforeTool: () => void hooks.push("before") as undefined,
+      afterTool: () => void hooks.push("after") as undefined,
+    });
+    const failures: readonly ToolError[] = [
+      ToolError.unavailable("1"),
+      ToolError.unavailable("2"),
+      ToolError.unavailable("3", { retryAfterMs: 700 }),
+      ToolError.unavailable("4", { retryAfterMs: 60_000 }),
+      ToolError.failed("5", { retryAfterMs: 0 }),
+    ];
+    const tool = defineTool({
+      name: "act",
+      description: "Act.",
+      input,
+      effect: "pure",
+      retry: { attempts: 6, initialMs: 100, factor: 3, maxMs: 1_000, jitter: 0 },
+      run: (_args, { attempt, clock, idempotencyKey }) => {
+        starts.push([attempt, clock.monotonic(), idempotencyKey]);
+        const failure = failures[attempt - 1];
+        return failure === undefined ? "at last" : Promise.reject(failure);
+      },
+    });
+    const done = await pass({ tools: [tool], middleware: [counting], turns: [[call("act")], ["ok"]] });
+    expect(starts.map(([attempt, at]) => [attempt, at])).toEqual([
+      [1, 0],
+      [2, 100],
+      [3, 400],
+      [4, 1_100],
+      [5, 2_100],
+      [6, 2_100],
+    ]);
+    expect(new Set(starts.map(([, , key]) => key)).size).toBe(1);
+    expect(eventsOf(done, "tool.retried").map(({ attempt, delayMs }) => [attempt, delayMs])).toEqual([
+      [1, 100],
+      [2, 300],
+      [3, 700],
+      [4, 1_000],
+      [5, 0],
+    ]);
+    expect([eventsOf(done, "tool.started").length, eventsOf(done, "tool.completed", "tool.failed").length]).toEqual([
+      1, 1,
+    ]);
+    expect(hooks).toEqual(["before", "after"]);
+    expect(resultsOf(done)[0]).toMatchObject({ isError: false, attempts: 6 });
+
+    const tries: number[] = [];
+    const jittery = (seed: number) => {
+      const world = virtualWorld();
+      for (let skip = 0; skip < seed; skip++) world.random.next();
+      const unlucky = defineTool({
+        name: "act",
+        description: "Act.",
+        input,
+        effect: "pure",
+        retry: { attempts: 3, initialMs: 100, jitter: 0.5 },
+        run: (_args, { clock }) => {
+          tries.push(clock.monotonic());
+          throw ToolError.unavailable("no");
+        },
+      });
+      return pass({ tools: [unlucky], world, turns: [[call("act")], ["ok"]] });
+    };
+    const delays = async (seed: number) => eventsOf(await jittery(seed), "tool.retried").map(({ delayMs }) => delayMs);
+    const first = await delays(0);
+    expect(await delays(0)).toEqual(first);
+    expect(await delays(9)).not.toEqual(first);
+    expect(first[0]).toBeGreaterThanOrEqual(50);
+    expect(first[0]).toBeLessThanOrEqual(150);
+
+    const kinds: readonly ToolErrorKind[] = ["failed", "not_found", "invalid_args", "cancelled", "denied", "crashed"];
+    for (const kind of kinds) {
+      let ran = 0;
+      const plain = defineTool({
+        name: "act",
+        description: "Act.",
+        input,
+        effect: "pure",
+        retry: { attempts: 3 },
+        run: () => {
+          ran += 1;
+          throw new ToolError(kind, "no");
+        },
+      });
+      await pass({ tools: [plain], turns: [[call("act")], ["ok"]] });
+      expect([kind, ran]).toEqual([kind, 1]);
+    }
+    let chosen = 0;
+    const byFunction = defineTool({
+      name: "act",
+      description: "Act.",
+      input,
+      effect: "pure",
+      retry: {
+        attempts: 5,
+        on: (error, attempt) => error instanceof ToolError && error.kind === "failed" && attempt < 3,
+      },
+      run: () => {
+        chosen += 1;
+        throw new Error("plain");
+      },
+    });
+    await pass({ tools: [byFunction], turns: [[call("act")], ["ok"]] });
+    expect(chosen).toBe(3);
+
+    const world = virtualWorld();
+    const patient = defineTool({
+      name: "act",
+      description: "Act.",
+      input,
+      effect: "pure",
+      retry: { attempts: 2, initialMs: 60_000, maxMs: 60_000, jitter: 0 },
+      run: () => Promise.reject(ToolError.unavailable("no")),
+    });
+    const loop = toolLoop({ tools: [patient], world, turns: [[call("act")], ["ok"]] });
+    const handle = loop.start();
+    await world.settle();
+    expect(world.timers).toBe(1);
+    handle.cancel();
+    expect((await handle.result).status).toBe("cancelled");
+    await world.settle();
+    expect([world.timers, world.clock.monotonic()]).toEqual([0, 0]);
+  });
+
+  test("S1.92 a once tool is tried again only after an unavailable of its own, never after a timeout, a failure or a crash", async () => {
+    const ran: string[] = [];
+    const outcomes: Record<string, () => unknown> = {
+      unavailable: () => Promise.reject(ToolError.unavailable("not there")),
+      timeout: () => new Promise(() => undefined),
+      failed: () => Promise.reject(new Error("no")),
+      crashed: () => Promise.reject(new ToolError("crashed", "gone")),
+    };
+    const tool = defineTool({
+      name: "act",
+      description: "Act.",
+      input: z.object({ how: z.string() }),
+      retry: { attempts: 3, initialMs: 1, on: ["unavailable"] },
+      timeoutMs: 50,
+      run: ({ how }) => {
+        ran.push(how);
+        return outcomes[how]?.();
+      },
+    });
+    const done = await pass({
+      tools: [tool],
+      turns: [Object.keys(outcomes).map((how) => call("act", { how }, how)), ["ok"]],
+    });
+    expect(answersIn(done).map(({ isError }) => isError)).toEqual([true, true, true, true]);
+    const times = Object.fromEntries(
+      Object.keys(outcomes).map((how) => [how, ran.filter((name) => name === how).length]),
+    );
+    expect(times).toEqual({ unavailable: 3, timeout: 1, failed: 1, crashed: 1 });
+    const others: readonly ToolErrorKind[] = ["timeout", "failed", "crashed", "not_found", "cancelled"];
+    for (const kind of others) {
+      const refused = (): unknown =>
+        defineTool({
+          name: "act",
+          description: "Act.",
+          input,
+          retry: { attempts: 2, on: ["unavailable", kind] },
+          run: () => "x",
+        });
+      expect(refused).toThrow(/invalid_tool/);
+    }
+  });
+
+  test("T33 a repeat after a timeout carries the key of the attempt that may have worked", async () => {
+    const asked: { readonly key: string; readonly attempt: number }[] = [];
+    const tool = defineTool({
+      name: "pay",
+      description: "Pay.",
+      input,
+      effect: "idempotent",
+      timeoutMs: 100,
+      retry: { attempts: 2, initialMs: 10, jitter: 0 },
+      run: (_args, { idempotencyKey: key, attempt }) => {
+        asked.push({ key, attempt });
+        return attempt === 1 ? new Promise<string>(() => undefined) : "paid";
+      },
+    });
+    const done = await pass({ tools: [tool], turns: [[call("pay")], ["ok"]] });
+    expect(answersIn(done).map(textIn)).toEqual(["paid"]);
+    expect(asked).toEqual([
+      { key: asked[0]?.key, attempt: 1 },
+      { key: asked[0]?.key, attempt: 2 },
+    ]);
+    expect(() =>
+      defineTool({
+        name: "pay",
+        description: "Pay.",
+        input,
+        timeoutMs: 100,
+        retry: { attempts: 2, on: ["timeout"] },
+        run: () => "x",
+      }),
+    ).toThrow(/invalid_tool/);
+  });
+});
+
+describe("time limits", () => {
+  test("S1.23 a slow tool is answered with a timeout when its limit has passed, its signal fires, and what comes late is dropped and logged", async () => {
+    const world = virtualWorld();
+    const signals: (readonly [boolean, number])[] = [];
+    for (const late of ["result", "failure"] as const) {
+      const tool = defineTool({
+        name: "slow",
+        description: "Slow.",
+        input,
+        effect: "pure",
+        timeoutMs: 100,
+        run: (_args, { signal, clock }) =>
+          new Promise((resolve, reject) => {
+            const began = clock.monotonic();
+            signal.addEventListener("abort", () => signals.push([signal.aborted, clock.monotonic() - began]));
+            world.schedule.after(300, () => (late === "result" ? resolve("SENTINEL") : reject(new Error("SENTINEL"))));
+          }),
+      });
+      const loop = toolLoop({ tools: [tool], world, turns: [[call("slow", {}, "c9")], ["ok"]] });
+      const end = loop.start().result;
+      await world.advance(150);
+      const [answer] = answersIn(await end);
+      expect([
+        answer && textIn(answer),
+        answer?.isError,
+        resultsOf(loop)[0]?.error?.kind,
+        resultsOf(loop)[0]?.elapsedMs,
+      ]).toEqual(["Timed out after 100 ms", true, "timeout", 100]);
+      await world.advance(500);
+      expect(loop.saved() + JSON.stringify(loop.events) + loop.wires.join()).not.toContain("SENTINEL");
+    }
+    expect(signals).toEqual([
+      [true, 100],
+      [true, 100],
+    ]);
+    expect(world.lines.map(({ level, message, fields }) => [level, message, fields?.["callId"]])).toEqual([
+      ["warn", 'a late result of the tool "slow" was dropped', "c9"],
+      ["warn", 'a late result of the tool "slow" was dropped', "c9"],
+    ]);
+    expect(world.timers).toBe(0);
+  });
+
+  test("a tool that ends in time leaves no timer behind", async () => {
+    const world = virtualWorld();
+    const tool = defineTool({
+      name: "quick",
+      description: "Quick.",
+      input,
+      effect: "pure",
+      timeoutMs: 10_000,
+      run: () => "x",
+    });
+    await talk({ tools: [tool], world, turns: [[call("quick")], ["ok"]] });
+    expect(world.timers).toBe(0);
+  });
+
+  test("T35 a delay above what platform timers take does not fire at once", () => {
+    vi.useFakeTimers();
+    try {
+      const longest = 2 ** 31 - 1;
+      let fired = 0;
+      systemWorld().schedule.after(2 * longest + 5, () => fired++);
+      const cancel = systemWorld().schedule.after(longest + 5, () => fired++);
+      vi.advanceTimersByTime(longest + 1);
+      cancel();
+      vi.advanceTimersByTime(longest + 3);
+      expect(fired).toBe(0);
+      vi.advanceTimersByTime(1);
+      expect(fired).toBe(1);
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+describe("cancelling a run", () => {
+  test("a result that comes after the run was cancelled is dropped, and no rejection is left unhandled", async () => {
+    const unhandled: unknown[] = [];
+    const onUnhandled = (reason: unknown): void => void unhandled.push(reason);
+    process.on("unhandledRejection", onUnhandled);
+    try {
+      const world = virtualWorld();
+      for (const late of ["result", "failure"]) {
+        const tool = defineTool({
+          name: "slow",
+          description: "Slow.",
+          input,
+          run: () =>
+            new Promise((resolve, reject) =>
+              world.schedule.after(100, () =>
+                late === "result" ? resolve("SENTINEL") : reject(new Error("SENTINEL")),
+              ),
+            ),
+        });
+        const loop = toolLoop({ tools: [tool], world, turns: [[call("slow")], ["ok"]] });
+        const handle = loop.start();
+        await world.advance(10);
+        handle.cancel("enough");
+        const end = await handle.result;
+        await world.advance(500);
+        expect([end.status, loop.requests.length]).toEqual(["cancelled", 1]);
+        expect(loop.saved() + JSON.stringify(loop.events)).not.toContain("SENTINEL");
+      }
+      await world.settle();
+      expect(unhandled).toEqual([]);
+    } finally {
+      process.off("unhandledRejection", onUnhandled);
+    }
+  });
+
+  test("T36 a thousand calls leave at most one listener on any signal, and fifty at once warn of nothing", async () => {
+    const counts = new Map<EventTarget, number>();
+    const { addEventListener, removeEventListener } = EventTarget.prototype;
+    const warnings: unknown[] = [];
+    const onWarning = (warning: unknown): void => void warnings.push(warning);
+    process.on("warning", onWarning);
+    EventTarget.prototype.addEventListener = function (
+      this: EventTarget,
+      ...given: Parameters<EventTarget["addEventListener"]>
+    ) {
+      if (this instanceof AbortSignal) counts.set(this, (counts.get(this) ?? 0) + 1);
+      addEventListener.apply(this, given);
+    } as EventTarget["addEventListener"];
+    EventTarget.prototype.removeEventListener = function (
+      this: EventTarget,
+      ...given: Parameters<EventTarget["removeEventListener"]>
+    ) {
+      if (this instanceof AbortSignal) counts.set(this, (counts.get(this) ?? 0) - 1);
+      removeEventListener.apply(this, given);
+    } as EventTarget["removeEventListener"];
+    try {
+      let attempt = 0;
+      const tool = defineTool({
+        name: "act",
+        description: "Act.",
+        input,
+        effect: "pure",
+        timeoutMs: 5_000,
+        retry: { attempts: 2, initialMs: 1 },
+        run: () => (attempt++ % 10 === 0 ? Promise.reject(ToolError.unavailable("again")) : "x"),
+      });
+      const turns = Array.from({ length: 20 }, () =>
+        Array.from({ length: 50 }, (_, index) => call("act", {}, `c${index}`)),
+      );
+      const done = await pass({ tools: [tool], store: "none", turns: [...turns, ["ok"]] });
+      expect(answersIn(done)).toHaveLength(1_000);
+      const left = [...counts.values()].filter((count) => count > 0);
+      expect(left.every((count) => count === 1)).toBe(true);
+      expect(left.length).toBeLessThanOrEqual(turns.length + 1);
+      const shared = new AbortController();
+      let called = 0;
+      const stops = Array.from({ length: 1_000 }, () => whenAborted(shared.signal, () => called++));
+      expect(counts.get(shared.signal)).toBe(1);
+      for (const stop of stops.slice(1)) stop();
+      shared.abort();
+      expect(called).toBe(1);
+      await done.world.settle();
+      expect(warnings).toEqual([]);
+    } finally {
+      EventTarget.prototype.addEventListener = addEventListener;
+      EventTarget.prototype.removeEventListener = removeEventListener;
+      process.off("warning", onWarning);
+    }
+  });
+});
+
+test("a retry function that throws has not said yes: the call is answered with the failure that it was asked about", async () => {
+  const tool = defineTool({
+    name: "act",
+    description: "Act.",
+    input,
+    effect: "pure",
+    retry: {
+      attempts: 2,
+      on: () => {
+        throw new Error("bad judge");
+      },
+    },
+    run: () => Promise.reject(new Error("the failure")),
+  });
+  const done = await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });
+  expect(answersIn(done).map(textIn)).toEqual(["the failure"]);
+});

@@ -1,0 +1,248 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineMiddleware, defineTool, deny, type EffectClass, memoryStore, ToolError } from "../../src/index.ts";
+import {
+  answersIn,
+  call,
+  type DeskTool,
+  eventsOf,
+  gate,
+  type Loop,
+  type LoopOptions,
+  resultsOf,
+  textIn,
+  toolLoop,
+} from "../support/tool-loop.ts";
+
+const input = z.object({});
+
+/** A tool that hangs in its first run, until its process dies, and answers in later ones. */
+function hanging(effect: EffectClass, more: { readonly reconcile?: () => unknown } = {}) {
+  const keys: string[] = [];
+  const asked: string[] = [];
+  const { reconcile } = more;
+  const tool = defineTool({
+    name: "act",
+    description: "Act.",
+    input,
+    effect,
+    run: (_args, { idempotencyKey }) => {
+      keys.push(idempotencyKey);
+      return keys.length === 1 ? new Promise<string>(() => undefined) : `run ${keys.length}`;
+    },
+    ...(reconcile === undefined
+      ? {}
+      : {
+          reconcile: (_args, { idempotencyKey }) => {
+            asked.push(idempotencyKey);
+            return reconcile() as string;
+          },
+        }),
+  });
+  return { tool, keys, asked };
+}
+
+type End = Awaited<ReturnType<Loop["start"]>["result"]>;
+
+/** Run until everything hangs, kill the process, and resume in another one; `again` resumes in a third. */
+async function crashAndResume(options: LoopOptions): Promise<{
+  readonly loop: Loop;
+  readonly end: Promise<End>;
+  readonly again: (answers?: Readonly<Record<string, unknown>>) => Promise<End>;
+}> {
+  const store = memoryStore();
+  const loop = toolLoop({ ...options, store });
+  loop.start().result.catch(() => undefined);
+  await loop.world.settle();
+  store.crash();
+  const again = (answers: Readonly<Record<string, unknown>> = {}): Promise<End> =>
+    loop.again(answers, { store: store.peer() }).result;
+  return { loop, end: again(), again };
+}
+
+describe("a call that had started when its process died", () => {
+  test("runs again under the same key when it is pure or idempotent", async () => {
+    for (const effect of ["pure", "idempotent"] as const) {
+      const { tool, keys } = hanging(effect);
+      const { loop, end } = await crashAndResume({ tools: [tool], turns: [[call("act", {}, "c1")], ["ok"]] });
+      expect(answersIn(await end).map(textIn)).toEqual(["run 2"]);
+      expect(keys).toEqual([keys[0], keys[0]]);
+      expect(
+        eventsOf(loop, "effect.repeated").map(({ key, effect: told, idempotencyKey }) => [key, told, idempotencyKey]),
+      ).toEqual([["c1", effect, keys[0]]]);
+    }
+  });
+
+  test("is in doubt when it is once: it is not run again, and a person is asked, however often the thread is resumed", async () => {
+    const { tool, keys } = hanging("once");
+    const { loop, end, again } = await crashAndResume({ tools: [tool], turns: [[call("act", {}, "c1")], ["ok"]] });
+    const first = await end;
+    expect(first).toMatchObject({
+      status: "waiting",
+      interrupts: [{ key: "in_doubt", payload: { callId: "c1", tool: "act", idempotencyKey: keys[0] } }],
+    });
+    expect(await again()).toMatchObject({ status: "waiting" });
+    expect(keys).toHaveLength(1);
+    expect(eventsOf(loop, "effect.repeated")).toEqual([]);
+  });
+
+  test("takes a person's word that it happened, without running", async () => {
+    const { tool, keys } = hanging("once");
+    const { end, again } = await crashAndResume({ tools: [tool], turns: [[call("act")], ["ok"]] });
+    await end;
+    const result = await again({ in_doubt: { happened: true, content: "it is in the bank's log" } });
+    expect(answersIn(result).map(textIn)).toEqual(["it is in the bank's log"]);
+    expect(keys).toHaveLength(1);
+  });
+
+  test("runs once more, under the same key, when a person says that it did not happen", async () => {
+    const { tool, keys } = hanging("once");
+    const { end, again } = await crashAndResume({ tools: [tool], turns: [[call("act")], ["ok"]] });
+    await end;
+    const result = await again({ in_doubt: { happened: false } });
+    expect(answersIn(result).map(textIn)).toEqual(["run 2"]);
+    expect(keys).toEqual([keys[0], keys[0]]);
+  });
+
+  test("takes what reconcile says that happened, without running", async () => {
+    const { tool, keys, asked } = hanging("once", { reconcile: () => "it did happen" });
+    const { end } = await crashAndResume({ tools: [tool], turns: [[call("act")], ["ok"]] });
+    expect(answersIn(await end).map(textIn)).toEqual(["it did happen"]);
+    expect([keys.length, asked]).toEqual([1, [keys[0]]]);
+  });
+
+  test("runs when reconcile says that it did not happen, under the same key", async () => {
+    const { tool, keys, asked } = hanging("once", { reconcile: () => undefined });
+    const { end } = await crashAndResume({ tools: [tool], turns: [[call("act")], ["ok"]] });
+    expect(answersIn(await end).map(textIn)).toEqual(["run 2"]);
+    expect([keys, asked]).toEqual([[keys[0], keys[0]], [keys[0]]]);
+  });
+
+  test("stays in doubt when a policy would refuse it today: a denial would hide what may have happened", async () => {
+    const { tool } = hanging("once");
+    let allowed = true;
+    const policy = defineMiddleware({ name: "policy", beforeTool: () => (allowed ? undefined : deny("not any more")) });
+    const store = memoryStore();
+    const loop = toolLoop({ tools: [tool], middleware: [policy], store, turns: [[call("act")], ["ok"]] });
+    loop.start().result.catch(() => undefined);
+    await loop.world.settle();
+    store.crash();
+    allowed = false;
+    const result = await loop.again({}, { store: store.peer() }).result;
+    expect(result).toMatchObject({ status: "waiting", interrupts: [{ key: "in_doubt" }] });
+  });
+});
+
+describe("a call that had ended", () => {
+  test("is handed back, whether it succeeded or failed, and neither tool nor hook runs again", async () => {
+    const log: string[] = [];
+    const outcomes: Record<string, () => unknown> = {
+      good: () => ({ content: "good", details: { n: 1 } }),
+      bad: () => Promise.reject(ToolError.notFound("bad")),
+      hangs: () => (log.filter((line) => line === "run hangs").length === 1 ? new Promise(() => undefined) : "late"),
+    };
+    const tools: DeskTool[] = Object.keys(outcomes).map((name) =>
+      defineTool({
+        name,
+        description: name,
+        input,
+        effect: name === "hangs" ? "idempotent" : "once",
+        run: () => {
+          log.push(`run ${name}`);
+          return outcomes[name]?.();
+        },
+      }),
+    );
+    const hook = defineMiddleware({
+      name: "hook",
+      beforeTool: ({ call: made }) => void log.push(`before ${made.name}`) as undefined,
+      afterTool: ({ call: made }) => void log.push(`after ${made.name}`) as undefined,
+    });
+    const { loop, end } = await crashAndResume({
+      tools,
+      middleware: [hook],
+      turns: [[call("good"), call("bad"), call("hangs")], ["ok"]],
+    });
+    expect(answersIn(await end).map((answer) => [textIn(answer), answer.isError])).toEqual([
+      ["good", false],
+      ["bad", true],
+      ["late", false],
+    ]);
+    for (const name of ["good", "bad"])
+      for (const what of ["before", "run", "after"])
+        expect(log.filter((line) => line === `${what} ${name}`)).toHaveLength(1);
+    expect(log.filter((line) => line === "run hangs")).toHaveLength(2);
+    expect(
+      eventsOf(loop, "effect.reused")
+        .filter(({ kind }) => kind === "tool")
+        .map(({ name }) => name)
+        .sort(),
+    ).toEqual(["bad", "good"]);
+    expect(resultsOf(loop).map(({ name }) => name)).toEqual(["good", "bad", "hangs"]);
+  });
+});
+
+test("a call that had not started runs after the crash, once", async () => {
+  const ran: string[] = [];
+  const first = gate<string>();
+  const tool = defineTool({
+    name: "act",
+    description: "Act.",
+    input: z.object({ name: z.string() }),
+    effect: "idempotent",
+    run: ({ name }) => {
+      ran.push(name);
+      return name === "a" && ran.length === 1 ? first.passed : name;
+    },
+  });
+  const once = defineTool({ name: "once", description: "Once.", input, run: () => void ran.push("once") });
+  const { end } = await crashAndResume({
+    tools: [tool, once],
+    strategy: "sequential",
+    turns: [[call("act", { name: "a" }, "a"), call("once")], ["ok"]],
+  });
+  expect((await end).status).toBe("done");
+  expect(ran).toEqual(["a", "a", "once"]);
+});
+
+test("answers and questions outlive a crash that comes after them", async () => {
+  const ran: string[] = [];
+  const look = defineTool({ name: "look", description: "Look.", input, run: () => void ran.push("look") });
+  const store = memoryStore();
+  const ask = defineMiddleware({
+    name: "ask",
+    beforeTool: ({ call: made }) =>
+      made.name === "pay" ? { action: "interrupt", key: "approve", payload: { id: made.id } } : undefined,
+  });
+  const pay = defineTool({
+    name: "pay",
+    description: "Pay.",
+    input,
+    effect: "idempotent",
+    run: () => (ran.push("pay") === 2 ? new Promise(() => undefined) : "paid"),
+  });
+  const loop = toolLoop({ tools: [look, pay], middleware: [ask], store, turns: [[call("look"), call("pay")], ["ok"]] });
+  expect((await loop.start().result).status).toBe("waiting");
+  loop.again({ approve: true }).result.catch(() => undefined);
+  await loop.world.settle();
+  store.crash();
+  const end = await loop.again({}, { store: store.peer() }).result;
+  expect([end.status, ran]).toEqual(["done", ["look", "pay", "pay"]]);
+});
+
+test("an idempotency key is the same in every attempt and differs between calls, tasks and threads", async () => {
+  const keys: string[] = [];
+  const tool = defineTool({
+    name: "act",
+    description: "Act.",
+    input,
+    run: (_args, { idempotencyKey }) => void keys.push(idempotencyKey),
+  });
+  const turns = [
+    [call("act", {}, "a"), call("act", {}, "b"), call("act", {}, "a")],
+    [call("act", {}, "a")],
+    ["ok"],
+  ] as const;
+  await toolLoop({ tools: [tool], turns }).start().result;
+  expect(new Set(keys).size).toBe(4);
+});

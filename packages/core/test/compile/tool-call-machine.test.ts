@@ -1,0 +1,109 @@
+import { expect, test } from "vitest";
+import { getSimplePaths } from "xstate/graph";
+import * as z from "zod";
+import { toolCallMachine } from "../../src/compile/tool-call-machine.ts";
+import { defineMiddleware, defineTool, interruptFor, memoryStore, ToolError } from "../../src/index.ts";
+import { createKernel } from "../../src/run/kernel.ts";
+import { call, toolLoop } from "../support/tool-loop.ts";
+
+const paths = getSimplePaths(toolCallMachine, { toState: (state) => state.status === "done" });
+const arrows = Object.values(toolCallMachine.states).flatMap((state) =>
+  [...state.transitions.values()].flatMap((list) =>
+    list.map(({ eventType, target }) => ({ from: state.key, event: eventType, to: String(target?.[0]?.key) })),
+  ),
+);
+
+/** The events that lead from a state to answered, by any of the paths. */
+function wayOut(from: string): readonly string[] {
+  for (const { steps } of paths) {
+    const index = steps.findIndex(({ state }) => state.value === from);
+    if (index >= 0) return steps.slice(index + 1).map(({ event }) => event.type);
+  }
+  throw new Error(`no way out of ${from}`);
+}
+
+test("the machine of a call is left only through answered, by every arrow, and its row says where a call stood at a crash", async () => {
+  expect(new Set(paths.map(({ state }) => state.value))).toEqual(new Set(["answered"]));
+  const kernel = createKernel(toolCallMachine);
+  expect(arrows.length).toBeGreaterThan(30);
+  for (const { from, event, to } of arrows) {
+    const [entered] = kernel.step(kernel.restore(from), { type: event });
+    expect([from, event, entered.value]).toEqual([from, event, to]);
+    const end = wayOut(to).reduce((at, type) => kernel.step(at, { type })[0], entered);
+    expect([from, event, end.value, end.status]).toEqual([from, event, "answered", "done"]);
+  }
+  const known = new Set([
+    "received",
+    "resolved",
+    "validated",
+    "admitted",
+    "started",
+    "before",
+    "executing",
+    "retryWait",
+    "waitingHuman",
+    "after",
+    "formatted",
+    "persisted",
+    "answered",
+    "rejected",
+    "skipped",
+    "cancelled",
+  ]);
+  expect(new Set(Object.keys(toolCallMachine.states))).toEqual(known);
+
+  const hang = (): Promise<string> => new Promise(() => undefined);
+  const tools = [
+    defineTool({ name: "runs", description: "Runs.", input: z.object({}), run: hang }),
+    defineTool({
+      name: "retries",
+      description: "Retries.",
+      input: z.object({}),
+      effect: "pure",
+      retry: { attempts: 2, initialMs: 1_000 },
+      run: () => Promise.reject(ToolError.unavailable("no")),
+    }),
+    defineTool({ name: "asks", description: "Asks.", input: z.object({}), run: hang }),
+    defineTool({ name: "ends", description: "Ends.", input: z.object({}), run: () => "x" }),
+  ];
+  const ask = defineMiddleware({
+    name: "ask",
+    beforeTool: ({ call: made }) => (made.name === "asks" ? interruptFor(made, "why") : undefined),
+  });
+  const store = memoryStore();
+  const loop = toolLoop({
+    tools,
+    middleware: [ask],
+    store,
+    turns: [[call("runs"), call("retries"), call("asks"), call("ends")], ["ok"]],
+  });
+  loop.start().result.catch(() => undefined);
+  await loop.world.settle();
+  store.crash();
+  const rows = await store.peer().effects("t", "main", 1);
+  expect(rows.map(({ name, state, stage }) => [name, state, stage]).sort()).toEqual([
+    ["ends", "ok", "persisted"],
+    ["retries", "started", "retryWait"],
+    ["runs", "started", "executing"],
+  ]);
+});
+
+test("nobody is answered without the after hooks, and nothing is executed before it was checked", () => {
+  for (const { steps } of paths) {
+    const values = steps.map(({ state }) => String(state.value));
+    expect(values.slice(-4)).toEqual(["after", "formatted", "persisted", "answered"]);
+    if (values.includes("executing"))
+      expect(values.slice(0, 6)).toEqual(["received", "resolved", "validated", "admitted", "started", "before"]);
+  }
+});
+
+test("states that a call stands in have an arrow for skip and cancel until it is in its after hooks", () => {
+  for (const [name, state] of Object.entries(toolCallMachine.states)) {
+    const leaves = ["after", "formatted", "persisted", "answered", "rejected", "skipped", "cancelled"].includes(name);
+    expect([name, state.ownEvents.includes("call.skipped"), state.ownEvents.includes("call.cancelled")]).toEqual([
+      name,
+      !leaves,
+      !leaves,
+    ]);
+  }
+});

@@ -1,0 +1,203 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { initialState, restoreState, stateWriter } from "../../src/checkpoint/saved-state.ts";
+import { planOf } from "../../src/compile/plan.ts";
+import {
+  applyDelta,
+  type Delta,
+  defineGraph,
+  defineState,
+  END,
+  list,
+  plainCodec,
+  record,
+  START,
+  update,
+} from "../../src/index.ts";
+import { readReturn, type State, superstep } from "../../src/run/superstep.ts";
+import { failureOf } from "../support/failure.ts";
+
+test("a clear leaves nothing, an append to nothing is a list", () => {
+  expect(applyDelta("x", { kind: "clear" })).toBeUndefined();
+  expect(applyDelta(undefined, { kind: "append", items: [1] })).toEqual([1]);
+});
+
+test("a patch changes its own path and shares the rest", () => {
+  const before = { kept: { a: 1 }, list: [1, 2, 3] };
+  const after = applyDelta(before, {
+    kind: "patch",
+    patches: [
+      { op: "replace", path: ["list", 1], value: 9 },
+      { op: "remove", path: ["list", 0] },
+      { op: "add", path: ["list", 2], value: 7 },
+      { op: "add", path: ["new"], value: { deep: [] } },
+      { op: "add", path: ["new", "deep", 0], value: 1 },
+      { op: "replace", path: ["list", "length"], value: 2 },
+    ],
+  }) as typeof before;
+  expect(after).toEqual({ kept: { a: 1 }, list: [9, 3], new: { deep: [1] } });
+  expect(after.kept).toBe(before.kept);
+  expect(before).toEqual({ kept: { a: 1 }, list: [1, 2, 3] });
+  expect(() => after.list.push(1)).toThrow(TypeError);
+});
+
+test("a patch that does not fit its value is a corrupt store, not a wrong state", async () => {
+  await failureOf(
+    () => applyDelta(5, { kind: "patch", patches: [{ op: "add", path: ["a", "b"], value: 1 }] }),
+    "store_corrupt",
+  );
+});
+
+test("E48 a key `__proto__` in a patch is data", () => {
+  const after = applyDelta({}, { kind: "patch", patches: [{ op: "add", path: ["__proto__"], value: { x: 1 } }] });
+  expect(Object.hasOwn(after as object, "__proto__")).toBe(true);
+  expect(Object.getPrototypeOf(after)).toBe(Object.prototype);
+});
+
+const Free = defineState({
+  doc: z.record(z.string(), z.any()).default({}),
+  when: z.map(z.string(), z.number()).default(new Map()),
+});
+const free = defineGraph({ name: "free", state: Free })
+  .nodes({ a: () => undefined })
+  .edges({ [START]: "a", a: END });
+
+type Draft = Record<string, unknown>;
+const name = fc.constantFrom("a", "b", "c");
+const item = fc.oneof(
+  fc.integer(),
+  fc.constant(null),
+  fc.record({ x: fc.integer() }),
+  fc.array(fc.integer(), { maxLength: 3 }),
+);
+/** One thing that a recipe does to a document of objects and lists. */
+const edit: fc.Arbitrary<(draft: Draft) => void> = fc.oneof(
+  fc.tuple(name, item).map(
+    ([key, value]) =>
+      (draft: Draft) =>
+        void Object.assign(draft, { [key]: value }),
+  ),
+  name.map((key) => (draft: Draft) => void delete draft[key]),
+  fc.tuple(name, fc.array(item, { maxLength: 4 })).map(
+    ([key, items]) =>
+      (draft: Draft) =>
+        void Object.assign(draft, { [key]: items }),
+  ),
+  fc.tuple(name, item, fc.nat(3)).map(([key, value, at]) => (draft: Draft) => {
+    const inside = draft[key];
+    if (Array.isArray(inside)) inside.splice(at, 1, value, value);
+    else if (typeof inside === "object" && inside !== null) Object.assign(inside, { y: value });
+  }),
+  fc.tuple(name, fc.nat(2)).map(([key, length]) => (draft: Draft) => {
+    const inside = draft[key];
+    if (Array.isArray(inside)) inside.length = Math.min(length, inside.length);
+  }),
+  name.map((key) => (draft: Draft) => void (Array.isArray(draft[key]) && draft[key].reverse())),
+  fc.tuple(name, name).map(
+    ([from, to]) =>
+      (draft: Draft) =>
+        Object.assign(draft, { [to]: { inside: draft[from] } }),
+  ),
+);
+
+test("for any recipe, what is saved leads to what the fold gave", () => {
+  const plan = planOf(free);
+  fc.assert(
+    fc.property(fc.array(fc.array(edit, { minLength: 1, maxLength: 4 }), { maxLength: 5 }), (steps) => {
+      let state: State = Object.freeze(initialState(Free.channels));
+      const writer = stateWriter(Free.channels, plainCodec, []);
+      const saved: { kind: Delta["kind"]; text: string }[] = [];
+      for (const [index, edits] of steps.entries()) {
+        const recipe = update((draft: { doc: Draft }) => edits.forEach((work) => void work(draft.doc)));
+        const outcome = readReturn(plan, "a", state, recipe);
+        const result = superstep(plan, index, { state, joins: {} }, [
+          { task: { id: `${index}:0`, node: "a" }, outcome },
+        ]);
+        for (const { channel, kind, text } of writer.rows(result.deltas, result.state))
+          if (channel === "doc") saved.push({ kind, text });
+        state = result.state;
+        const restored = restoreState(Free.channels, plainCodec, [{ channel: "doc", deltas: saved }]);
+        expect(restored["doc"]).toEqual(state["doc"]);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("a recipe that a schema corrects is saved corrected", () => {
+  const Trimmed = defineState({ user: z.object({ name: z.string().trim() }).default({ name: "" }) });
+  const graph = defineGraph({ name: "trim", state: Trimmed })
+    .nodes({ a: () => undefined })
+    .edges({ [START]: "a", a: END });
+  const before = initialState(Trimmed.channels);
+  const recipe = update(
+    (draft: { user: { name: string; extra?: number } }) =>
+      Object.assign(draft.user, { name: " x ", extra: 1 }) && undefined,
+  );
+  const outcome = readReturn(planOf(graph), "a", before, recipe);
+  const { state, deltas } = superstep(planOf(graph), 1, { state: before, joins: {} }, [
+    { task: { id: "1:0", node: "a" }, outcome },
+  ]);
+  expect(state["user"]).toEqual({ name: "x" });
+  expect(applyDelta(before["user"], deltas["user"]!)).toEqual({ name: "x" });
+});
+
+test("a recipe may change a map, which is saved whole", () => {
+  const before = initialState(Free.channels);
+  const outcome = readReturn(
+    planOf(free),
+    "a",
+    before,
+    update((draft: { when: Map<string, number> }) => void draft.when.set("k", 1)),
+  );
+  const { state, deltas } = superstep(planOf(free), 1, { state: before, joins: {} }, [
+    { task: { id: "1:0", node: "a" }, outcome },
+  ]);
+  expect(state["when"]).toEqual(new Map([["k", 1]]));
+  expect(deltas["when"]).toEqual({ kind: "replace", value: new Map([["k", 1]]) });
+});
+
+test("state comes back from rows of any mix, with initial values where nothing was written", () => {
+  const { channels } = defineState({
+    log: list(z.number()),
+    by: record(z.number()),
+    n: z.number().default(7),
+    gone: z.string().default(""),
+  });
+  const text = (value: unknown) => plainCodec.encode(value, "the test");
+  const restored = restoreState(channels, plainCodec, [
+    { channel: "log", deltas: [1, 2, 3].map((n) => ({ kind: "append", text: text([n]) })) },
+    {
+      channel: "by",
+      deltas: [
+        { kind: "patch", text: text([{ op: "add", path: ["a"], value: 1 }]) },
+        {
+          kind: "patch",
+          text: text([
+            { op: "remove", path: ["a"] },
+            { op: "add", path: ["b"], value: 2 },
+          ]),
+        },
+        { kind: "replace", text: text({ c: 3 }) },
+        { kind: "patch", text: text([{ op: "add", path: ["d"], value: 4 }]) },
+      ],
+    },
+    { channel: "removed from the graph", deltas: [{ kind: "replace", text: "1" }] },
+  ]);
+  expect(restored).toEqual({ log: [1, 2, 3], by: { c: 3, d: 4 }, n: 7, gone: "" });
+});
+
+test("patches that outgrow their value make way for a new base", () => {
+  const { channels } = defineState({ by: record(z.string()) });
+  const writer = stateWriter(channels, plainCodec, []);
+  let state: Record<string, unknown> = initialState(channels);
+  const kinds: string[] = [];
+  for (let step = 0; step < 60; step++) {
+    const { value, delta } = channels["by"]!.fold(state["by"], [[["k", "x".repeat(200) + step]]]);
+    state = { by: value };
+    kinds.push(...writer.rows({ by: delta }, state).map((row) => row.kind));
+  }
+  expect(new Set(kinds)).toEqual(new Set(["patch", "replace"]));
+  expect(kinds.filter((kind) => kind === "replace").length).toBeLessThan(10);
+});

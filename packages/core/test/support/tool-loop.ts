@@ -1,0 +1,266 @@
+/**
+ * The smallest agent: a model that follows a script, and a tool node, in turn. The model is strict: a transcript in which a
+ * call is not answered exactly once, in order, directly after the message that made it, is refused as a provider would.
+ */
+import * as z from "zod";
+import {
+  type AssistantMessage,
+  callsOf,
+  defineContext,
+  defineGraph,
+  defineState,
+  END,
+  type FinishReason,
+  type Json,
+  list,
+  type MemoryStore,
+  type Message,
+  type Middleware,
+  type Model,
+  type ModelRequest,
+  memoryStore,
+  messages,
+  type RunEvent,
+  type RunHandle,
+  type RunResult,
+  resume,
+  route,
+  run,
+  type SecretSource,
+  START,
+  type StateOf,
+  type StateTypes,
+  type Store,
+  type Tool,
+  type ToolCallBlock,
+  type ToolMessage,
+  type ToolNodeOptions,
+  type ToolResult,
+  toolNode,
+} from "../../src/index.ts";
+import { type VirtualWorld, virtualWorld } from "./virtual-world.ts";
+
+/** What the loops of these tests hold and are given. */
+export const Chat = defineState({
+  messages: messages(),
+  cart: z.array(z.string()).default([]),
+  notes: list(z.string()),
+});
+export const Desk = defineContext(
+  z.object({ customer: z.string().default("nobody"), client: z.custom<{ readonly key: string }>().optional() }),
+);
+export type ChatState = typeof Chat extends { readonly types?: infer Types extends StateTypes }
+  ? Types["state"]
+  : StateOf<never>;
+export type DeskContext = { readonly customer: string; readonly client?: { readonly key: string } | undefined };
+export type DeskTool = Tool<ChatState, DeskContext>;
+
+/** A part of a scripted answer. */
+export type Part = string | ToolCallBlock;
+/** One scripted answer, or what decides it from the request. */
+export type Turn = readonly Part[] | ((request: ModelRequest) => readonly Part[]);
+
+/** A call as a model makes it. */
+export function call(name: string, args: Json = {}, id = `id_${name}`): ToolCallBlock {
+  return { type: "call", id, name, args };
+}
+
+/** A call whose arguments were not a JSON object. */
+export function rawCall(name: string, raw: string, id = `id_${name}`): ToolCallBlock {
+  return { type: "call", id, name, args: {}, raw };
+}
+
+export interface LoopOptions {
+  readonly tools: readonly DeskTool[];
+  readonly turns: readonly Turn[];
+  readonly middleware?: readonly Middleware<DeskContext, ChatState>[];
+  readonly strategy?: ToolNodeOptions<ChatState, DeskContext>["strategy"];
+  readonly maxConcurrency?: number;
+  readonly onInvalidCall?: "repair" | "fail";
+  readonly store?: Store | "none";
+  readonly world?: VirtualWorld;
+  readonly context?: { readonly customer?: string; readonly client?: { readonly key: string } };
+  readonly secrets?: SecretSource;
+  /** Nobody reads the events. */
+  readonly deaf?: boolean;
+  readonly finish?: FinishReason;
+}
+
+export type ChatResult = RunResult<ChatState>;
+
+export interface Loop {
+  readonly world: VirtualWorld;
+  readonly events: readonly RunEvent[];
+  /** The bytes of every request. */
+  readonly wires: readonly string[];
+  readonly requests: readonly ModelRequest[];
+  /** Everything that was handed to the store, as text. */
+  readonly saved: () => string;
+  readonly start: () => RunHandle<ChatState>;
+  readonly again: (
+    answers?: Readonly<Record<string, unknown>>,
+    other?: { readonly store?: Store; readonly secrets?: SecretSource },
+  ) => RunHandle<ChatState>;
+}
+
+/** A loop ready to run; `start` runs it on the thread "t", `again` resumes it. */
+export function toolLoop(options: LoopOptions): Loop {
+  const { tools, turns, middleware = [], strategy, maxConcurrency, onInvalidCall, world = virtualWorld() } = options;
+  const requests: ModelRequest[] = [];
+  const wires: string[] = [];
+  const commits: string[] = [];
+  const events: RunEvent[] = [];
+  const store = options.store === "none" ? undefined : watched(options.store ?? memoryStore(), commits);
+  const node = toolNode<ChatState, DeskContext>({
+    tools,
+    middleware,
+    ...(strategy === undefined ? {} : { strategy }),
+    ...(maxConcurrency === undefined ? {} : { maxConcurrency }),
+    ...(onInvalidCall === undefined ? {} : { onInvalidCall }),
+  });
+  const model: Model = {
+    id: "scripted",
+    respond: async (request) => {
+      wires.push(JSON.stringify(request));
+      requests.push(structuredClone(request));
+      checkTranscript(request.messages);
+      const turn = turns[request.messages.filter(({ role }) => role === "assistant").length];
+      if (turn === undefined) throw new Error("the script has ended");
+      const parts = typeof turn === "function" ? turn(request) : turn;
+      const content = parts.map((part) => (typeof part === "string" ? { type: "text" as const, text: part } : part));
+      const calls = content.some(({ type }) => type === "call");
+      return { content, finish: calls ? (options.finish ?? "calls") : "stop" };
+    },
+  };
+  const graph = defineGraph({ name: "desk", state: Chat, context: Desk })
+    .nodes({
+      model: async (state, runtime) => ({
+        messages: [
+          await runtime.model({ model, request: { messages: state.messages, tools: node.registry.forModel() } }),
+        ],
+      }),
+      tools: node,
+    })
+    .edges({
+      [START]: "model",
+      model: route(["tools", END], (state) => (lastCalls(state.messages) ? "tools" : END)),
+      tools: "model",
+    });
+  const common = {
+    thread: "t",
+    world,
+    context: options.context ?? {},
+    ...(options.secrets === undefined ? {} : { secrets: options.secrets }),
+  };
+  const listen = (handle: RunHandle<ChatState>): RunHandle<ChatState> => {
+    if (options.deaf !== true) handle.on((event) => events.push(event));
+    return handle;
+  };
+  return {
+    world,
+    events,
+    wires,
+    requests,
+    saved: () => commits.join("\n"),
+    start: () =>
+      listen(run(graph, { ...common, ...(store === undefined ? {} : { store }), input: { messages: [user("go")] } })),
+    again: (answers = {}, other = {}) =>
+      listen(
+        resume(graph, {
+          ...common,
+          answers,
+          store: other.store === undefined ? (store ?? memoryStore()) : watched(other.store, commits),
+          ...(other.secrets === undefined ? {} : { secrets: other.secrets }),
+        }),
+      ),
+  };
+}
+
+/** Run a loop to its end, without moving time. */
+export async function talk(options: LoopOptions): Promise<Loop & { readonly result: ChatResult }> {
+  const loop = toolLoop(options);
+  const result = await loop.start().result;
+  return { ...loop, result };
+}
+
+export function user(text: string, id = "u1"): Message {
+  return { role: "user", id, content: [{ type: "text", text }] };
+}
+
+function lastCalls(all: readonly Message[]): boolean {
+  const last = all[all.length - 1];
+  return last?.role === "assistant" && callsOf(last).length > 0;
+}
+
+/** Throws unless every call is answered once, in call order, directly after the message that made it, under an id of its own. */
+export function checkTranscript(all: readonly Message[]): void {
+  let due: string[] = [];
+  for (const message of all) {
+    if (message.role === "tool") {
+      const expected = due.shift();
+      if (message.callId !== expected) throw new Error(`answer to ${message.callId} where ${expected} is due`);
+      continue;
+    }
+    if (due.length > 0) throw new Error(`no answer to ${due.join(", ")}`);
+    if (message.role === "assistant") due = callsOf(message).map(({ id }) => id);
+    if (new Set(due).size < due.length) throw new Error(`two calls with one id: ${due.join(", ")}`);
+  }
+  if (due.length > 0) throw new Error(`no answer to ${due.join(", ")}`);
+}
+
+/** The tool messages of a transcript, which is checked. */
+export function answersIn(of: { readonly result: ChatResult } | ChatResult): readonly ToolMessage[] {
+  const { state } = "result" in of ? of.result : of;
+  checkTranscript(state.messages);
+  return state.messages.filter((message): message is ToolMessage => message.role === "tool");
+}
+
+/** The text of an answer, JSON blocks as JSON. */
+export function textIn(message: ToolMessage | undefined): string {
+  return (message?.content ?? [])
+    .map((block) => (block.type === "text" ? block.text : block.type === "json" ? JSON.stringify(block.value) : ""))
+    .join("");
+}
+
+/** The events of these types, in order. */
+export function eventsOf<const Type extends RunEvent["type"]>(
+  of: { readonly events: readonly RunEvent[] },
+  ...types: Type[]
+): readonly Extract<RunEvent, { readonly type: Type }>[] {
+  return of.events.filter((event): event is Extract<RunEvent, { readonly type: Type }> =>
+    types.some((type) => type === event.type),
+  );
+}
+
+/** The results that terminal events carried, in the order of the events. */
+export function resultsOf(of: { readonly events: readonly RunEvent[] }): readonly ToolResult[] {
+  return eventsOf(of, "tool.completed", "tool.failed").map(({ result }) => result);
+}
+
+/** A store whose commits are kept as text, answers of reads included through what was written. */
+function watched(store: Store, commits: string[]): Store {
+  return {
+    ...store,
+    commit: (commit, told) => {
+      commits.push(JSON.stringify(commit));
+      store.commit(commit, told);
+    },
+  };
+}
+
+/** A promise that is settled from outside. */
+export function gate<Value = void>(): {
+  readonly open: (value: Value) => void;
+  readonly fail: (error: unknown) => void;
+  readonly passed: Promise<Value>;
+} {
+  let open: (value: Value) => void = () => undefined;
+  let fail: (error: unknown) => void = () => undefined;
+  const passed = new Promise<Value>((resolve, reject) => {
+    open = resolve;
+    fail = reject;
+  });
+  return { open, fail, passed };
+}
+
+export type { AssistantMessage, MemoryStore };

@@ -1,0 +1,69 @@
+/** A world for the tests of core: time moves when it is told to, chance repeats itself, the log is kept. */
+import { type LogLevel, systemWorld, type World } from "../../src/index.ts";
+
+export interface VirtualWorld extends World {
+  /** Let promises and stores come to rest; time stands still. */
+  settle(): Promise<void>;
+  /** Move time on; timers on the way fire in order, each at its time. */
+  advance(ms: number): Promise<void>;
+  /** Timers that wait. */
+  readonly timers: number;
+  readonly lines: readonly {
+    readonly level: LogLevel;
+    readonly message: string;
+    readonly fields: Readonly<Record<string, unknown>> | undefined;
+  }[];
+}
+
+export function virtualWorld(start = 1_000_000): VirtualWorld {
+  const real = systemWorld().schedule;
+  const timers = new Set<{ readonly at: number; readonly work: () => void }>();
+  const lines: VirtualWorld["lines"][number][] = [];
+  let now = start;
+  let chance = 1;
+
+  async function settle(): Promise<void> {
+    for (let turn = 0; turn < 6; turn++) await new Promise<void>((resolve) => real.soon(resolve));
+  }
+
+  return {
+    clock: { now: () => now, monotonic: () => now - start },
+    random: {
+      next: () => {
+        chance = (chance * 48_271) % 2_147_483_647;
+        return chance / 2_147_483_647;
+      },
+    },
+    schedule: {
+      after: (delayMs, work) => {
+        const timer = { at: now + Math.max(0, delayMs), work };
+        timers.add(timer);
+        return () => {
+          timers.delete(timer);
+        };
+      },
+      soon: real.soon,
+    },
+    log: (level, message, fields) => {
+      lines.push({ level, message, fields });
+    },
+    settle,
+    advance: async (ms) => {
+      const until = now + ms;
+      await settle();
+      for (;;) {
+        const due = [...timers].filter((timer) => timer.at <= until).sort((one, other) => one.at - other.at)[0];
+        if (due === undefined) break;
+        timers.delete(due);
+        now = Math.max(now, due.at);
+        due.work();
+        await settle();
+      }
+      now = until;
+    },
+    get timers() {
+      return timers.size;
+    },
+    lines,
+  };
+}

@@ -1,0 +1,112 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineContext, defineTool, jsonSchemaOf, modelToolOf } from "../../src/index.ts";
+import { parseArgs, takesNothing } from "../../src/tool/model-tool.ts";
+
+const Shop = defineContext(z.object({ customer: z.string() }));
+
+function specOf(input: z.ZodObject | z.ZodType) {
+  return defineTool({ name: "act", description: "Act.", input: input as z.ZodObject, run: () => "x" }).spec;
+}
+
+test("T15 a refined object keeps its refinement, and no mark of what is injected is in its schema", () => {
+  const input = z
+    .object({ from: z.int(), to: z.int() })
+    .refine(({ from, to }) => from < to, { message: "from must be below to" });
+  const { spec } = defineTool({
+    name: "act",
+    description: "Act.",
+    input,
+    inject: { vaultCustomer: Shop.from((shop) => shop.customer) },
+    run: ({ from, to }) => `${from}-${to}`,
+  });
+  const shown = modelToolOf(spec).inputSchema;
+  expect(Object.keys(shown["properties"] as object)).toEqual(["from", "to"]);
+  expect(JSON.stringify(modelToolOf(spec))).not.toMatch(/vault|inject|context/i);
+  expect(parseArgs(spec, { from: 1, to: 2 })).toEqual({ ok: true, value: { from: 1, to: 2 } });
+  expect(parseArgs(spec, { from: 2, to: 1 })).toEqual({
+    ok: false,
+    issues: [{ path: "", message: "from must be below to" }],
+  });
+});
+
+describe("schemas in input mode", () => {
+  test("a default is no requirement, an optional field neither, and both are typed for the tool", () => {
+    const spec = specOf(z.object({ a: z.string().default("d"), b: z.string().optional(), c: z.string() }));
+    expect(modelToolOf(spec).inputSchema["required"]).toEqual(["c"]);
+    expect(parseArgs(spec, { c: "x" })).toEqual({ ok: true, value: { c: "x", a: "d" } });
+  });
+
+  test("a transform is shown as what it takes and gives the tool what it makes", () => {
+    const spec = specOf(z.object({ n: z.string().transform(Number) }));
+    expect(modelToolOf(spec).inputSchema["properties"]).toEqual({ n: { type: "string" } });
+    expect(parseArgs(spec, { n: "7" })).toEqual({ ok: true, value: { n: 7 } });
+  });
+
+  test("the dialect mark is not sent", () => {
+    expect(jsonSchemaOf(z.object({ a: z.string() }))).not.toHaveProperty("$schema");
+    expect(modelToolOf(specOf(z.object({ deep: z.object({ a: z.string() }) }))).inputSchema).not.toHaveProperty(
+      "$schema",
+    );
+  });
+
+  test("a recursive schema keeps its definitions", () => {
+    const node: z.ZodType = z.object({
+      name: z.string(),
+      get children() {
+        return z.array(node).optional();
+      },
+    });
+    const schema = modelToolOf(specOf(z.object({ tree: node }))).inputSchema;
+    expect(JSON.stringify(schema)).toContain("$ref");
+  });
+});
+
+describe("unknown keys", () => {
+  test("are refused by name where the schema is closed, and passed where it is open", () => {
+    const closed = specOf(z.object({ a: z.string() }));
+    const strict = specOf(z.strictObject({ a: z.string() }));
+    const loose = specOf(z.looseObject({ a: z.string() }));
+    const typed = specOf(z.object({ a: z.string() }).catchall(z.number()));
+    for (const spec of [closed, strict])
+      expect(parseArgs(spec, { a: "x", b: 1 })).toEqual({
+        ok: false,
+        issues: [{ path: "b", message: "unknown argument" }],
+      });
+    for (const spec of [loose, typed])
+      expect(parseArgs(spec, { a: "x", b: 1 })).toEqual({ ok: true, value: { a: "x", b: 1 } });
+    expect(parseArgs(typed, { a: "x", b: "1" }).ok).toBe(false);
+  });
+
+  test("named like parts of every object are unknown keys like others", () => {
+    const spec = specOf(z.object({ a: z.string() }));
+    for (const key of ["__proto__", "constructor", "toString", "hasOwnProperty"]) {
+      const args = JSON.parse(`{"a":"x",${JSON.stringify(key)}:1}`) as unknown;
+      expect(parseArgs(spec, args)).toEqual({ ok: false, issues: [{ path: key, message: "unknown argument" }] });
+    }
+  });
+});
+
+test("only an object can be arguments", () => {
+  const spec = specOf(z.object({}));
+  for (const value of [null, undefined, [], "x", 1, new Date(), new Map()])
+    expect(parseArgs(spec, value).ok).toBe(false);
+  expect(parseArgs(spec, Object.create(null)).ok).toBe(true);
+});
+
+test("a schema that answers with a promise is refused as an issue, not awaited", () => {
+  const spec = specOf(z.object({ a: z.string().refine(async () => true) }));
+  const parsed = ((): unknown => {
+    try {
+      return parseArgs(spec, { a: "x" });
+    } catch (error) {
+      return error;
+    }
+  })();
+  expect(parsed).toMatchObject({ ok: false });
+});
+
+test("a tool takes nothing when its schema has no properties", () => {
+  expect(takesNothing(specOf(z.object({})))).toBe(true);
+  expect(takesNothing(specOf(z.object({ a: z.string().optional() })))).toBe(false);
+});

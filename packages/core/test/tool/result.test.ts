@@ -1,0 +1,110 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { frozenCopy } from "../../src/base/json.ts";
+import { defineTool, isToolError, ToolError } from "../../src/index.ts";
+import { isResult, resultOf, resultOfError, toOutput } from "../../src/tool/result.ts";
+import { toToolError } from "../../src/tool/tool-error.ts";
+
+const facts = { callId: "c", name: "act", attempts: 1, elapsedMs: 2 };
+
+describe("outputs", () => {
+  test("text, nothing, data and outputs are told apart", () => {
+    expect(toOutput("x")).toEqual({ content: "x" });
+    expect(toOutput(undefined)).toEqual({ content: "" });
+    expect(toOutput({ content: "x", details: 1 })).toEqual({ content: "x", details: 1 });
+    expect(toOutput({ content: [] })).toEqual({ content: [] });
+    for (const data of [null, 0, false, [], {}, { content: 7 }, { content: [1] }, { content: [{ kind: "x" }] }])
+      expect(toOutput(data)).toEqual({ content: [{ type: "json", value: data }], value: data });
+  });
+
+  test("a result is frozen to its depth, and what it was made of is not", () => {
+    const mine = { content: "x", value: { deep: [1] }, details: { log: ["a"] } };
+    const result = resultOf(mine, facts);
+    expect(
+      Object.isFrozen(result) &&
+        Object.isFrozen(result.value) &&
+        Object.isFrozen((result.details as { log: unknown }).log),
+    ).toBe(true);
+    mine.value.deep.push(2);
+    mine.details.log.push("b");
+    expect([result.value, result.details]).toEqual([{ deep: [1] }, { log: ["a"] }]);
+  });
+
+  test("a result names the call, not what the tool says about itself", () => {
+    expect(resultOf({ content: "x", callId: "forged", attempts: 99, error: { kind: "x" } }, facts)).toEqual({
+      ...facts,
+      content: [{ type: "text", text: "x" }],
+      isError: false,
+    });
+  });
+
+  test("only a result is a result", () => {
+    expect(isResult(resultOf("x", facts))).toBe(true);
+    expect(isResult(resultOfError(ToolError.failed("x"), facts))).toBe(true);
+    for (const value of [
+      undefined,
+      null,
+      "x",
+      {},
+      { content: "x", isError: false },
+      { content: [], isError: 0 },
+      { content: [{ type: "text" }], isError: false },
+    ])
+      expect(isResult(value)).toBe(false);
+  });
+});
+
+describe("frozen copies", () => {
+  test("take cycles, keep what is no plain data, and change no prototype", () => {
+    const date = new Date(0);
+    const round: Record<string, unknown> = { date, list: [1] };
+    round["self"] = round;
+    const copy = frozenCopy(round) as typeof round;
+    expect(copy).not.toBe(round);
+    expect(copy["self"]).toBe(copy);
+    expect(copy["date"]).toBe(date);
+    const evil = frozenCopy(JSON.parse('{"__proto__":{"x":1}}') as object);
+    expect([Object.getPrototypeOf(evil), Object.keys(evil)]).toEqual([Object.prototype, ["__proto__"]]);
+    expect(frozenCopy(Object.freeze([1]))).toEqual([1]);
+  });
+});
+
+describe("errors", () => {
+  test("anything thrown becomes a tool error with a text", () => {
+    expect(toToolError(new Error("x"))).toMatchObject({ kind: "failed", modelMessage: "x", disposition: "repair" });
+    expect(toToolError(new RangeError())).toMatchObject({ modelMessage: "RangeError" });
+    expect(toToolError("text")).toMatchObject({ modelMessage: "text" });
+    for (const thrown of [null, undefined, 0, {}, Symbol("s")])
+      expect(toToolError(thrown).modelMessage).toBe("The tool failed without saying why");
+    const mine = ToolError.notFound("x");
+    expect(toToolError(mine)).toBe(mine);
+  });
+
+  test("a tool error of another copy of the package is one, what only looks like one is not", () => {
+    const other = Object.assign(new Error("x"), { kind: "not_found", modelMessage: "x", userMessage: "x" });
+    Object.defineProperty(other, Symbol.for("statewright.toolError"), { value: true });
+    expect(isToolError(other)).toBe(true);
+    expect(isToolError(Object.assign(new Error("x"), { kind: "not_found" }))).toBe(false);
+    expect(isToolError({ [Symbol.for("statewright.toolError")]: true })).toBe(false);
+  });
+
+  test("a wait that was asked for makes a failure one to try again", () => {
+    expect(ToolError.failed("x").disposition).toBe("repair");
+    expect(ToolError.failed("x", { retryAfterMs: 5 }).disposition).toBe("retry");
+    expect([
+      ToolError.timeout(5).disposition,
+      ToolError.unavailable("x").disposition,
+      ToolError.cancelled().disposition,
+    ]).toEqual(["retry", "retry", "control"]);
+  });
+});
+
+test("a tool can be called directly, with nobody listening", async () => {
+  const tool = defineTool({
+    name: "act",
+    description: "Act.",
+    input: z.object({}),
+    run: (_args, { update }) => (update === undefined ? "quiet" : "loud"),
+  });
+  expect(await tool.call({}, { progress: () => undefined } as never, { id: "c", name: "act", args: {} })).toBe("quiet");
+});
