@@ -26,8 +26,9 @@ for (const problem of problems) console.error(`pack-check: ${problem}`);
 process.exitCode = problems.length > 0 ? 1 : 0;
 
 async function main() {
-  if (!step("types and dist", "tsc", ["-b"])) return;
-  const packages = readdirSync("packages").map((name) => {
+  const folders = readdirSync("packages");
+  if (!step("types and dist", "tsc", ["-b", ...folders.map((name) => join("packages", name))])) return;
+  const packages = folders.map((name) => {
     const folder = join("packages", name);
     return { folder, ...JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) };
   });
@@ -75,7 +76,9 @@ async function main() {
     const emit = ["--ignoreConfig", "assistant.ts", "--outDir", outDir, ...emitFlags].filter(
       (flag) => flag !== "--ignoreConfig" || version === "7",
     );
-    if (!step(`compile the first program with TypeScript ${version}`, process.execPath, [tsc, ...emit], { cwd: project }))
+    if (
+      !step(`compile the first program with TypeScript ${version}`, process.execPath, [tsc, ...emit], { cwd: project })
+    )
       continue;
     for (const [name, node] of Object.entries(nodes)) {
       await firstProgram(`the first program, compiled by TypeScript ${version}, on Node ${name}`, node, outDir);
@@ -83,7 +86,17 @@ async function main() {
   }
 }
 
-const emitFlags = ["--module", "nodenext", "--target", "es2023", "--strict", "--types", "node", "--skipLibCheck", "false"];
+const emitFlags = [
+  "--module",
+  "nodenext",
+  "--target",
+  "es2023",
+  "--strict",
+  "--types",
+  "node",
+  "--skipLibCheck",
+  "false",
+];
 
 /** Run the compiled program as its user would: the provider's own client, a file of its own, the server in place of the provider. */
 async function firstProgram(what, node, folder) {

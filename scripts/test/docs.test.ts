@@ -5,7 +5,9 @@ import { expect, test } from "vitest";
 const root = join(import.meta.dirname, "../..");
 
 test.each(pages())("every TypeScript snippet of %s stands in a file that the tests run", (page) => {
-  const programs = files("packages", /\/test\/docs\/[^/]+\.ts$/).map((file) => squeezed(readFileSync(join(root, file), "utf8")));
+  const programs = files("packages", /\/test\/docs\/[^/]+\.ts$/).map((file) =>
+    squeezed(readFileSync(join(root, file), "utf8")),
+  );
   for (const snippet of snippets(readFileSync(join(root, page), "utf8"))) {
     const found = programs.some((program) => program.includes(squeezed(snippet)));
     expect(found, `no file in packages/*/test/docs holds this snippet of ${page}:\n${snippet}`).toBe(true);
@@ -20,7 +22,12 @@ test.each(pages())("every relative link of %s leads to a file that is there", (p
 });
 
 function pages(): string[] {
-  return ["README.md", "ARCHITECTURE.md", ...files("docs", /\.md$/), ...files("packages", /^packages\/[^/]+\/README\.md$/)];
+  return [
+    "README.md",
+    "ARCHITECTURE.md",
+    ...files("docs", /\.md$/),
+    ...files("packages", /^packages\/[^/]+\/README\.md$/),
+  ];
 }
 
 function snippets(text: string): string[] {

@@ -131,6 +131,10 @@ const planted: readonly { readonly file: string; readonly code: string; readonly
     code: 'import { fork } from "node:child_process";\nfork("a");',
     refusal: "Files and child processes stay inside",
   },
+  {
+    file: "packages/testing/src/crash/child.ts",
+    code: 'import { fork } from "node:child_process";\nfork("a");',
+  },
   { file: "packages/host/src/files.ts", code: 'import { readFile } from "node:fs/promises";\nreadFile("a");' },
   {
     file: "packages/core/src/base/path.ts",

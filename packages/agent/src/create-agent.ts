@@ -1,8 +1,8 @@
 /** `createAgent`: a model and its tools as an ordinary graph, with `run` and `resume` that take a person's words. */
 import {
   approval,
-  callsOf,
   type ContextDefinition,
+  callsOf,
   defineGraph,
   defineState,
   END,
@@ -15,24 +15,24 @@ import {
   messages,
   type NodeRuntime,
   type ResumeOptions,
-  resume,
   type RetryPolicy,
   type RunHandle,
   type RunOptions,
+  resume,
   route,
   run,
   START,
-  StatewrightError,
   type StateDefinition,
   type StateTypes,
+  StatewrightError,
   type Store,
   systemWorld,
-  toolRegistry,
-  type World,
   type Tool,
   type ToolNodeOptions,
-  toolNode,
   type TypesOf,
+  toolNode,
+  toolRegistry,
+  type World,
 } from "@statewright/core";
 
 /** The state of an agent: the user's own and the conversation. */
@@ -74,7 +74,10 @@ export interface AgentOptions<Types extends StateTypes, Context, Given, AnyModel
   /** Where its threads are kept; runs may give another. */
   readonly store?: Store;
   /** Settings of every request. */
-  readonly settings?: Pick<ModelRequest, "toolChoice" | "temperature" | "maxOutputTokens" | "seed" | "headers" | "providerOptions">;
+  readonly settings?: Pick<
+    ModelRequest,
+    "toolChoice" | "temperature" | "maxOutputTokens" | "seed" | "headers" | "providerOptions"
+  >;
   /** Tries a model call again when the provider says that this may help. Default: 3 attempts. */
   readonly retry?: RetryPolicy;
   /** How the calls of one message share time. Default `parallel`. */
@@ -87,19 +90,28 @@ export interface AgentOptions<Types extends StateTypes, Context, Given, AnyModel
 export type AgentInput = string | readonly Message[];
 
 /** What `agent.run` takes: the words, the agent's own channels beside them, and the context it declares. */
-export type AgentRunOptions<Types extends StateTypes, Context, Given> = Omit<RunOptions<AgentTypes<Types, Context, Given>>, "input"> & {
+export type AgentRunOptions<Types extends StateTypes, Context, Given> = Omit<
+  RunOptions<AgentTypes<Types, Context, Given>>,
+  "input"
+> & {
   readonly input: AgentInput;
-} & (Record<never, never> extends Types["input"] ? { readonly state?: Types["input"] } : { readonly state: Types["input"] });
+} & (Record<never, never> extends Types["input"]
+    ? { readonly state?: Types["input"] }
+    : { readonly state: Types["input"] });
 
 /** What `agent.resume` takes. */
-export type AgentResumeOptions<Types extends StateTypes, Context, Given> = Omit<ResumeOptions<AgentTypes<Types, Context, Given>>, "store"> & {
+export type AgentResumeOptions<Types extends StateTypes, Context, Given> = Omit<
+  ResumeOptions<AgentTypes<Types, Context, Given>>,
+  "store"
+> & {
   readonly store?: Store;
 };
 
 /** An agent: a graph of a model node and a tool node. */
-export interface Agent<Types extends StateTypes = NoState, Context = unknown, Given = unknown> extends Graph<AgentTypes<Types, Context, Given>> {
+export interface Agent<Types extends StateTypes = NoState, Context = unknown, Given = unknown>
+  extends Graph<AgentTypes<Types, Context, Given>> {
   /** The graph's input for a person's words. */
-  readonly inputOf: (input: AgentInput) => { readonly messages: readonly Message[] };
+  readonly inputOf: (input: AgentInput, world?: World) => { readonly messages: readonly Message[] };
   /** Run the agent on a thread; a thread that has finished before goes on with the new words. */
   run(options: AgentRunOptions<Types, Context, Given>): RunHandle<AgentState<Types>["state"]>;
   /** Go on with a thread after a crash, a failure, or with the answers of people. */
@@ -113,17 +125,24 @@ export function createAgent<Types extends StateTypes = NoState, Context = unknow
   const { store } = options;
   const graph = agentGraph(options);
   const agent = {
-    inputOf: (input: AgentInput) => ({ messages: toMessages(input, undefined) }),
+    inputOf: (input: AgentInput, world?: World) => ({ messages: toMessages(input, world) }),
     run: ({ input, state, ...rest }: AgentRunOptions<StateTypes, unknown, unknown>) =>
       run(graph, { ...(store && { store }), ...rest, input: { ...state, messages: toMessages(input, rest.world) } }),
     resume: ({ store: given = store, answers, ...rest }: AgentResumeOptions<StateTypes, unknown, unknown>) =>
       resume(graph, { ...rest, ...(answers && { answers: { ...answers } }), store: given ?? noStore(options.name) }),
   };
-  return Object.freeze(Object.defineProperties(agent, Object.getOwnPropertyDescriptors(graph))) as Agent<Types, Context, Given>;
+  return Object.freeze(Object.defineProperties(agent, Object.getOwnPropertyDescriptors(graph))) as Agent<
+    Types,
+    Context,
+    Given
+  >;
 }
 
 /** An agent's options without their types: what its graph is built from. */
-type AnyAgentOptions = Pick<AgentOptions<StateTypes, unknown, unknown>, "name" | "version" | "model" | "settings" | "retry" | "strategy" | "maxToolConcurrency"> & {
+type AnyAgentOptions = Pick<
+  AgentOptions<StateTypes, unknown, unknown>,
+  "name" | "version" | "model" | "settings" | "retry" | "strategy" | "maxToolConcurrency"
+> & {
   readonly instructions?: string | ((state: never, context: never) => string);
   readonly tools?: readonly Tool<never, never>[];
   readonly state?: Pick<StateDefinition, "channels">;
@@ -156,7 +175,11 @@ function agentGraph(options: AnyAgentOptions): Graph {
   });
   return start
     .nodes({ model, tools: answerCalls })
-    .edges({ [START]: "model", model: route(["tools", END], (state) => (callsTools(state.messages) ? "tools" : END)), tools: "model" });
+    .edges({
+      [START]: "model",
+      model: route(["tools", END], (state) => (callsTools(state.messages) ? "tools" : END)),
+      tools: "model",
+    });
 }
 
 function askModel(
@@ -167,7 +190,8 @@ function askModel(
   const { model, instructions, settings } = options;
   const shown = toolRegistry(tools).forModel();
   return async (state, runtime) => {
-    const told = typeof instructions === "function" ? instructions(state as never, runtime.context as never) : instructions;
+    const told =
+      typeof instructions === "function" ? instructions(state as never, runtime.context as never) : instructions;
     const request = { ...settings, instructions: told, messages: state.messages, tools: shown };
     return { messages: [await runtime.model({ model, request, middleware })] };
   };

@@ -1,9 +1,9 @@
 /** `createAgent` with any model: one of ours, or a language model of the AI SDK. */
 import {
   type Agent,
-  type AgentOptions as OptionsWithModel,
   createAgent as createAgentWithModel,
   type NoState,
+  type AgentOptions as OptionsWithModel,
 } from "@statewright/agent";
 import { aiModel, isLanguageModel, type LanguageModel } from "@statewright/ai-sdk";
 import type { Model, StateTypes } from "@statewright/core";

@@ -1,5 +1,5 @@
 /** Statewright: agents as graphs, compiled to XState machines, saved step by step to SQLite. */
-export { isLanguageModel, type LanguageModel, loadModel } from "@statewright/ai-sdk";
+
 export type {
   Agent,
   AgentInput,
@@ -9,6 +9,7 @@ export type {
   AgentTypes,
   NoState,
 } from "@statewright/agent";
+export { isLanguageModel, type LanguageModel, loadModel } from "@statewright/ai-sdk";
 export * from "@statewright/core";
-export { sqliteStore, type SqliteStoreOptions } from "@statewright/sqlite";
+export { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 export { type AgentOptions, createAgent } from "./create-agent.ts";

@@ -1,10 +1,9 @@
 /** Faults on purpose: stores, tools and models that fail when a plan says so, and otherwise do their work. */
 import {
-  type DefinedTool,
   type Model,
   type Random,
-  type Store,
   StatewrightError,
+  type Store,
   systemWorld,
   type Tool,
   ToolError,
@@ -102,9 +101,11 @@ function storeFault(code: NonNullable<StoreFaults["error"]>): StatewrightError {
 function faultyTool<Faulty extends Tool<never, never>>(tool: Faulty, plan: ToolFaults): Faulty {
   const { error = ToolError.unavailable("The test made this tool unavailable"), hang = false } = plan;
   const fails = planned(plan);
-  const wrapped: Tool<never, never> & Partial<Pick<DefinedTool, "name" | "is">> = {
+  const { spec, reconcile } = tool;
+  const wrapped: Tool<never, never> = {
     ...tool,
-    spec: tool.spec,
+    spec,
+    ...(reconcile && { reconcile: (state, runtime, call) => reconcile.call(tool, state, runtime, call) }),
     call: (state, runtime, call) => {
       if (!fails()) return tool.call(state, runtime, call);
       if (hang) return new Promise(() => undefined);

@@ -1,5 +1,7 @@
 /** The test kit of Statewright: models, clocks, faults and crashes that are real implementations of the contracts. */
 
+export { type CrashOutcome, type CrashScript, killAt, type ProcessLife, untilDone } from "./crash/lives.ts";
+export { anotherLife, crashPoint, crashPoints, logEffect } from "./crash/points.ts";
 export { type FaultPlan, faults, type ModelFaults, type StoreFaults, type ToolFaults } from "./faults.ts";
 export {
   type CallsOf,

@@ -2,7 +2,6 @@
  * A world in which nothing happens by chance or by waiting: time moves when it is told to, timers fire in order, chance
  * has a seed, and the log is kept.
  */
-import process from "node:process";
 import {
   type Clock,
   type LogLevel,
@@ -12,6 +11,7 @@ import {
   systemWorld,
   type World,
 } from "@statewright/core";
+import { realWorkUnderWay, watchRealWork } from "./real-work.ts";
 
 /** A line of the log, as it was written. */
 export interface LogLine {
@@ -53,7 +53,7 @@ interface Timer {
 export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
   const { now: start = Date.UTC(2025, 0, 1), seed = 1 } = options;
   const real = systemWorld();
-  const atRest = activeResources();
+  watchRealWork();
   const lines: LogLine[] = [];
   const timers = new Set<Timer>();
   let now = start;
@@ -85,7 +85,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     const began = real.clock.monotonic();
     for (let quiet = 0; quiet < quietTurns; quiet++) {
       await turn();
-      if (soon > 0 || (isBusy(atRest) && real.clock.monotonic() - began < patienceMs)) quiet = -1;
+      if (soon > 0 || (realWorkUnderWay() && real.clock.monotonic() - began < patienceMs)) quiet = -1;
     }
   }
 
@@ -151,23 +151,8 @@ export function seededRandom(seed: number): Random {
 /** Turns of the event loop without work after which nothing is expected any more: a store may take two to commit. */
 const quietTurns = 4;
 
-/** Work of the platform that ends by itself. A tool that reads a real file must not be timed out by a clock that skips ahead. */
-const underWay = /^(?:FSReq|.*ReqWrap$|ProcessWrap$|Timeout$)/;
-
 /** How long, in real milliseconds, time stands still for such work: a child process may never end. */
 const patienceMs = 2_000;
-
-function activeResources(): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const kind of process.getActiveResourcesInfo())
-    if (underWay.test(kind)) counts.set(kind, (counts.get(kind) ?? 0) + 1);
-  return counts;
-}
-
-function isBusy(atRest: ReadonlyMap<string, number>): boolean {
-  for (const [kind, count] of activeResources()) if (count > (atRest.get(kind) ?? 0)) return true;
-  return false;
-}
 
 function neverEnds(limit: number): StatewrightError {
   return new StatewrightError("invalid_option", {

@@ -4,6 +4,15 @@ import { addMatchers } from "./vitest/matchers.ts";
 addMatchers();
 
 // biome-ignore-start lint/performance/noBarrelFile: the entry of the package for vitest
+export {
+  type NodeTest,
+  type NodeTestOptions,
+  nodeTest,
+  type ToolTest,
+  type ToolTestOptions,
+  toolTest,
+} from "./kit/part-tests.ts";
+export type { StartingPoint } from "./kit/start-at.ts";
 export type { StateName } from "./kit/state-names.ts";
 export {
   type Target,

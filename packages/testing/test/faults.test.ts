@@ -1,4 +1,17 @@
-import { defineGraph, defineState, defineTool, END, list, memoryStore, type Message, messages, run, resume, START, toolNode } from "@statewright/core";
+import {
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  list,
+  type Message,
+  memoryStore,
+  messages,
+  resume,
+  run,
+  START,
+  toolNode,
+} from "@statewright/core";
 import { faults, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
@@ -12,7 +25,8 @@ const steps = defineGraph({ name: "steps", state: words })
 describe("faults of a store", () => {
   test("G6 a full store pauses the run and keeps what was told; resumed with room it ends", async () => {
     const store = memoryStore();
-    const first = await run(steps, { store: faults.store(store, { failNth: 2, error: "store_full" }), thread: "t" }).result;
+    const first = await run(steps, { store: faults.store(store, { failNth: 2, error: "store_full" }), thread: "t" })
+      .result;
     expect(first).toMatchObject({ status: "paused", state: { seen: [] } });
     const second = await resume(steps, { store, thread: "t" }).result;
     expect(second).toMatchObject({ status: "done", state: { seen: ["one", "two"] } });
@@ -43,7 +57,15 @@ describe("faults of a store", () => {
       const store = faults.store(memoryStore(), { chance: 0.5, seed });
       const claim = await store.claim({ thread: "t", graph: "g", version: 1, shape: "s", at: 0 });
       const told = await Promise.all(
-        Array.from({ length: 20 }, () => new Promise<boolean>((resolve) => store.commit({ thread: "t", branch: claim.branch, epoch: claim.epoch, seq: 0 }, (failure) => resolve(failure !== undefined)))),
+        Array.from(
+          { length: 20 },
+          () =>
+            new Promise<boolean>((resolve) =>
+              store.commit({ thread: "t", branch: claim.branch, epoch: claim.epoch, seq: 0 }, (failure) =>
+                resolve(failure !== undefined),
+              ),
+            ),
+        ),
       );
       return told.map((failed) => (failed ? "x" : ".")).join("");
     };
@@ -92,14 +114,20 @@ describe("faults of a model", () => {
 
   test("a model that fails once answers the next time", async () => {
     const model = faults.model(scriptedModel([say("here")]), { failFirst: 1 });
-    await expect(model.respond(request, quiet)).rejects.toMatchObject({ code: "model_failed", details: { retryable: true } });
+    await expect(model.respond(request, quiet)).rejects.toMatchObject({
+      code: "model_failed",
+      details: { retryable: true },
+    });
     expect(await model.respond(request, quiet)).toMatchObject({ content: [{ text: "here" }] });
   });
 
   test("a stream that is cut has said its first words", async () => {
     const said: string[] = [];
     const model = faults.model(scriptedModel([say("one two three")]), { cutAfter: 2 });
-    const answer = model.respond(request, { ...quiet, delta: (delta) => delta.type === "text" && said.push(delta.text) });
+    const answer = model.respond(request, {
+      ...quiet,
+      delta: (delta) => delta.type === "text" && said.push(delta.text),
+    });
     await expect(answer).rejects.toThrow();
     expect(said).toEqual(["one ", "two "]);
   });

@@ -7,8 +7,8 @@ import {
   interruptFor,
   memoryStore,
   type RunEvent,
-  secret,
   StatewrightError,
+  secret,
   textOf,
 } from "@statewright/core";
 import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
@@ -137,8 +137,11 @@ test("a refused call is answered with the reason, and the model reads it", async
     store: memoryStore(),
   });
   await shop.run({ thread: "t1", input: "Refund order 7", ...given }).result;
-  const { state } = await shop.resume({ thread: "t1", answers: { approve: { approved: false, reason: "not this one" } }, ...given })
-    .result;
+  const { state } = await shop.resume({
+    thread: "t1",
+    answers: { approve: { approved: false, reason: "not this one" } },
+    ...given,
+  }).result;
   expect(textOf(state.messages[2]!)).toBe("A person refused this call: not this one");
 });
 
@@ -178,7 +181,11 @@ test("a model call that may succeed later is tried again, on the run's clock", a
 });
 
 test("a model call that cannot succeed fails the run at once and keeps the question", async () => {
-  const refused = new StatewrightError("model_failed", { what: "no such model", next: "Name another", details: { retryable: false } });
+  const refused = new StatewrightError("model_failed", {
+    what: "no such model",
+    next: "Name another",
+    details: { retryable: false },
+  });
   const store = memoryStore();
   const agent = createAgent({ name: "chat", model: scriptedModel([failWith(refused), say("Hi")]), store });
   await expect(agent.run({ thread: "t1", input: "Hello" }).result).rejects.toMatchObject({ code: "model_failed" });

@@ -37,6 +37,8 @@ export function resume<Types extends GraphTypes>(
       abort,
       mustExist: true,
     });
+    if (session.saved !== undefined && session.saved.claim.head === undefined)
+      throw await neverBegan(session, session.saved);
     const answered = await answer(session, options.answers ?? {});
     if (session.control.tasks.length === 0 && session.saved !== undefined)
       await release(options.store, thread, session.saved.claim);
@@ -45,6 +47,16 @@ export function resume<Types extends GraphTypes>(
       await beginAgain(session, answered);
     }
     return drive(session);
+  });
+}
+
+/** The thread was claimed by a process that died before its input was saved: there is nothing to go on with. */
+async function neverBegan(session: Session, saved: Saved): Promise<StatewrightError> {
+  await release(saved.store, session.run.thread, saved.claim);
+  return new StatewrightError("unknown_checkpoint", {
+    what: `the thread "${session.run.thread}" holds no checkpoint: its process died before the input was saved`,
+    next: "Run it again with its input",
+    place: placeOf(session),
   });
 }
 

@@ -40,12 +40,17 @@ export type UpdateOf<Shape extends StateShape> = {
   readonly [Name in keyof Shape]?: WriteOf<Shape[Name]> | Overwrite<ValueOf<Shape[Name]>> | undefined;
 };
 
+/** An intersection as one object, so that a value with none of its keys is refused. */
+type Flat<Parts> = { readonly [Name in keyof Parts]: Parts[Name] };
+
 /** What a run must be given: channels without a default are required. */
-export type InputOf<Shape extends StateShape> = {
-  readonly [Name in Exclude<keyof Shape, OptionalNames<Shape>>]: GivenOf<Shape[Name]>;
-} & {
-  readonly [Name in OptionalNames<Shape>]?: GivenOf<Shape[Name]> | undefined;
-};
+export type InputOf<Shape extends StateShape> = Flat<
+  {
+    readonly [Name in Exclude<keyof Shape, OptionalNames<Shape>>]: GivenOf<Shape[Name]>;
+  } & {
+    readonly [Name in OptionalNames<Shape>]?: GivenOf<Shape[Name]> | undefined;
+  }
+>;
 
 /** The three views of a state that types carry. */
 export interface StateTypes {

@@ -12,6 +12,7 @@ import {
   list,
   messages,
   route,
+  run,
   START,
   secret,
   sends,
@@ -108,9 +109,9 @@ function wrongPrograms() {
   start.nodes({ a: () => ({ findigs: [] }) });
   // @ts-expect-error a node returns a wrong value
   start.nodes({ a: () => ({ files: 3 }) });
-  // @ts-expect-error a node writes to its state
   start.nodes({
     a: (state) => {
+      // @ts-expect-error a node writes to its state
       state.files.push("x");
     },
   });
@@ -132,10 +133,15 @@ function wrongPrograms() {
   commanding.edges({ [START]: "a", a: gotos("a"), b: END });
   // @ts-expect-error a graph without the context that a tool injects
   defineGraph({ name: "wrong", state: Orders }).nodes({ tools: toolNode({ tools: [refund] }) });
+  const cartless = defineGraph({ name: "wrong", state: defineState({ messages: messages() }), context: Shop });
   // @ts-expect-error a graph without the state that a tool injects
-  defineGraph({ name: "wrong", state: defineState({ messages: messages() }), context: Shop }).nodes({
-    tools: toolNode({ tools: [refund] }),
-  });
+  cartless.nodes({ tools: toolNode({ tools: [refund] }) });
+  const policies = start.nodes({ a: { run: (state) => ({ files: [...state.files] }), retry: { attempts: 2 } } });
+  // @ts-expect-error an unknown target after a node with a policy
+  policies.edges({ [START]: "a", a: "b" });
+  const whole = policies.edges({ [START]: "a", a: END });
+  // @ts-expect-error a number is no input, even where every channel has a default
+  run(whole, { input: 7 });
 }
 
 test("the programs of the documentation type-check without casts", () => {

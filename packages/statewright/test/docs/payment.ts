@@ -1,4 +1,16 @@
-import { defineGraph, defineState, END, fork, goto, gotos, history, resume, run, START, sqliteStore } from "statewright";
+import {
+  defineGraph,
+  defineState,
+  END,
+  fork,
+  goto,
+  gotos,
+  history,
+  resume,
+  run,
+  START,
+  sqliteStore,
+} from "statewright";
 import * as z from "zod";
 
 // define

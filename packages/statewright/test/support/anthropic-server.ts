@@ -71,7 +71,11 @@ function message(stopReason: string, block: readonly WireEvent[]): readonly Wire
 
 function callBlock(): readonly WireEvent[] {
   return [
-    { type: "content_block_start", index: 0, content_block: { type: "tool_use", id: "toolu_1", name: "get_weather", input: {} } },
+    {
+      type: "content_block_start",
+      index: 0,
+      content_block: { type: "tool_use", id: "toolu_1", name: "get_weather", input: {} },
+    },
     { type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: '{"city":' } },
     { type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: '"Oslo"}' } },
   ];

@@ -3,7 +3,10 @@ import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
 /** What the program printed; rejects with its errors when it does not end well. */
-export function runProgram(program: URL, options: { readonly cwd: string; readonly env?: Record<string, string> }): Promise<string> {
+export function runProgram(
+  program: URL,
+  options: { readonly cwd: string; readonly env?: Record<string, string> },
+): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [fileURLToPath(program)], {
       cwd: options.cwd,

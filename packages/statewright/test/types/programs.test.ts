@@ -23,18 +23,21 @@ import {
   route,
   run,
   START,
+  type Store,
   secret,
   sends,
   sqliteStore,
-  type Store,
-  task,
   type ToolResult,
+  task,
   type Usage,
   update,
 } from "../../src/index.ts";
 import { checkGraph, durable, engine, type HandDrawnMachine, subgraph } from "./to-come.ts";
 
-declare function fetchWeather(city: string, options: { readonly signal: AbortSignal }): Promise<{ readonly celsius: number }>;
+declare function fetchWeather(
+  city: string,
+  options: { readonly signal: AbortSignal },
+): Promise<{ readonly celsius: number }>;
 declare const claude: LanguageModel;
 declare const scripted: Model;
 declare const store: Store;
@@ -60,7 +63,13 @@ async function one() {
 const Shop = defineContext(z.object({ customerId: z.string() }));
 const Orders = defineState({ cart: z.array(z.string()).default([]) });
 declare const bank: {
-  refund(key: { reveal(): string }, customer: string, order: string, cents: number, options: { signal: AbortSignal; idempotencyKey: string }): Promise<{ id: string }>;
+  refund(
+    key: { reveal(): string },
+    customer: string,
+    order: string,
+    cents: number,
+    options: { signal: AbortSignal; idempotencyKey: string },
+  ): Promise<{ id: string }>;
 };
 const refund = defineTool({
   name: "refund",

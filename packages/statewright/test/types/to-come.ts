@@ -49,19 +49,32 @@ export declare function engine(options: {
 }): Engine;
 
 /** Find the runs of dead processes and continue them. */
-export declare function recover(options: { readonly store: Store; readonly graphs: readonly Graph[] }): Promise<readonly RunHandle<object>[]>;
+export declare function recover(options: {
+  readonly store: Store;
+  readonly graphs: readonly Graph[];
+}): Promise<readonly RunHandle<object>[]>;
 
 /** Which open runs would go on, migrate or park under these graphs. */
 export declare function checkRuns(
   store: Store,
   graphs: readonly Graph[],
-): Promise<readonly { readonly run: RunRow; readonly verdict: "goes on" | "migrates" | "parks"; readonly why: string }[]>;
+): Promise<
+  readonly { readonly run: RunRow; readonly verdict: "goes on" | "migrates" | "parks"; readonly why: string }[]
+>;
 
 /** Edit a state as a node's return would have. */
 export declare function updateState<Types extends GraphTypes>(
   graph: Graph<Types>,
-  options: { readonly store: Store; readonly thread: string; readonly branch?: string; readonly values: Types["update"]; readonly as?: Types["nodes"] },
+  options: {
+    readonly store: Store;
+    readonly thread: string;
+    readonly branch?: string;
+    readonly values: Types["update"];
+    readonly as?: Types["nodes"];
+  },
 ): Promise<{ readonly checkpointId: number }>;
 
 /** Walk every reachable control state and prove: no dead end, no lost write, every state can finish. */
-export declare function checkGraph(graph: Graph): { readonly violations: readonly { readonly rule: string; readonly path: readonly string[]; readonly message: string }[] };
+export declare function checkGraph(graph: Graph): {
+  readonly violations: readonly { readonly rule: string; readonly path: readonly string[]; readonly message: string }[];
+};

@@ -26,6 +26,7 @@ import {
 import { type VirtualClock, virtualClock } from "../virtual-clock.ts";
 import { instrument } from "./instrument.ts";
 import { beginLife, type Life } from "./life.ts";
+import { type StartingPoint, startAt } from "./start-at.ts";
 import { isIn, isResting, type StateName } from "./state-names.ts";
 import { pathText, type Trace, type TraceEntry } from "./trace.ts";
 
@@ -40,6 +41,8 @@ export interface TestOptions<Input> {
   readonly seed?: number;
   /** Where the thread is kept: a memory store by default. To crash over another store, give a function that opens it. */
   readonly store?: Store | (() => Store);
+  /** Begin before this node with this state, as if the graph had come there, instead of with an input. */
+  readonly startAt?: StartingPoint;
 }
 
 /** The input that a graph's tests give: an agent's are the words that a person says. */
@@ -52,7 +55,9 @@ export type TestRunOptions<Types extends GraphTypes, Words> = Omit<RunOptions<Ty
   TestOptions<TestInput<Types, Words>>;
 
 /** A graph, or an agent, which says how words become its input. */
-export type Testable<Types extends GraphTypes, Words> = Graph<Types> & { readonly inputOf?: (words: Words) => object };
+export type Testable<Types extends GraphTypes, Words> = Graph<Types> & {
+  readonly inputOf?: (words: Words, world: World) => object;
+};
 
 /** Where a test run stands: held between two moments, at rest, or dead. */
 export type TestStatus = "ready" | "held" | "done" | "waiting" | "paused" | "failed" | "cancelled" | "crashed";
@@ -99,7 +104,16 @@ export async function testRun<Types extends GraphTypes, Words>(
   graph: Testable<Types, Words>,
   options: TestRunOptions<Types, Words>,
 ): Promise<TestRun<Types>> {
-  const { input, model, clock = "virtual", seed = 1, store: given, thread: named, ...common } = options as AnyOptions;
+  const {
+    input,
+    model,
+    clock = "virtual",
+    seed = 1,
+    store: given,
+    thread: named,
+    startAt: point,
+    ...common
+  } = options as AnyOptions;
   const outside = clock === "virtual" ? virtualClock({ seed }) : clock === "real" ? systemWorld() : clock;
   const place = storePlace(given);
   const { codec = plainCodec } = common;
@@ -111,10 +125,12 @@ export async function testRun<Types extends GraphTypes, Words>(
   let unseen: TraceEntry[] = [];
   let inner = place.open();
   let life = beginLife(inner, outside);
+  if (point !== undefined) await startAt(inner, graph as Graph, thread, point, { world: outside, codec });
   let handle: RunHandle<unknown> | undefined;
   let status: TestStatus = "ready";
   let state: Record<string, unknown> = initial;
-  let value: Json = "start";
+  let value: Json = await savedValue(inner, thread, codec);
+  if (point !== undefined) entries.push({ type: "process.resumed", value, answers: [] });
   let interrupts: readonly OpenInterrupt[] = [];
   let error: unknown;
   let reached: (() => boolean) | undefined;
@@ -186,9 +202,13 @@ export async function testRun<Types extends GraphTypes, Words>(
 
   function begin(): void {
     const words =
-      input === undefined || graph.inputOf === undefined || !isWords(input) ? input : graph.inputOf(input as Words);
+      input === undefined || graph.inputOf === undefined || !isWords(input)
+        ? input
+        : graph.inputOf(input as Words, outside);
     start((watched, { store, world }) =>
-      run(watched, { ...common, thread, store, world, input: words } as unknown as RunOptions<Types>),
+      point !== undefined
+        ? resume(watched, { ...common, thread, store, world } as unknown as ResumeOptions<Types>)
+        : run(watched, { ...common, thread, store, world, input: words } as unknown as RunOptions<Types>),
     );
   }
 

@@ -1,0 +1,146 @@
+import {
+  defineContext,
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  goto,
+  gotos,
+  list,
+  route,
+  START,
+  secret,
+  sends,
+  ToolError,
+  task,
+} from "@statewright/core";
+import { nodeTest, testRun, toolTest } from "@statewright/testing/vitest";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+
+const review = defineGraph({
+  name: "review",
+  context: defineContext(z.object({ strict: z.boolean() })),
+  state: defineState({
+    files: z.array(z.string()).default([]),
+    found: list(z.string()),
+    verdict: z.string().default(""),
+  }),
+  interrupts: { ok: z.boolean() },
+})
+  .nodes({
+    collect: () => ({ files: ["a", "b"] }),
+    inspect: task(z.string(), (_state, { input }) => ({ found: [`${input} is fine`] })),
+    judge: (state, { context }) => ({ verdict: context.strict || state.found.length > 1 ? "fix" : "ship" }),
+    ask: async (_state, { interrupt }) => ((await interrupt("ok")) ? goto("judge") : goto("collect")),
+  })
+  .edges({
+    [START]: "collect",
+    collect: sends("inspect", (state) => state.files, { otherwise: "ask" }),
+    inspect: "ask",
+    ask: gotos("judge", "collect"),
+    judge: route(["collect", END], (state) => (state.verdict === "fix" ? "collect" : END)),
+  });
+const context = { strict: false };
+
+describe("a test of one node", () => {
+  test("runs the node from a given state and says what it wrote and where control goes", async () => {
+    const shipped = await nodeTest(review, "judge", { context, state: { found: ["one"] } });
+    expect(shipped).toMatchObject({
+      state: { verdict: "ship", found: ["one"] },
+      next: [END],
+      changes: { verdict: { value: "ship" } },
+    });
+    const fixed = await nodeTest(review, "judge", { context: { strict: true } });
+    expect(fixed).toMatchObject({ state: { verdict: "fix" }, next: ["collect"] });
+    expect(fixed.trace).toHaveRunOnce("judge");
+    expect(fixed.trace).toPassThrough(["judge"]);
+  });
+
+  test("gives a task node its input", async () => {
+    const seen = await nodeTest(review, "inspect", { context, input: "a.ts" });
+    expect(seen.state.found).toEqual(["a.ts is fine"]);
+  });
+
+  test("shows what the node asks, and answers it", async () => {
+    const asked = await nodeTest(review, "ask", { context });
+    expect(asked).toMatchObject({ status: "waiting", interrupts: [{ key: "ok" }], next: [] });
+    expect((await nodeTest(review, "ask", { context, answers: { ok: true } })).next).toEqual(["judge"]);
+  });
+
+  test("refuses nodes, channels and values that the graph does not have", async () => {
+    // @ts-expect-error a node that it does not have
+    await expect(nodeTest(review, "juge", { context })).rejects.toThrow('has no node "juge"');
+    // @ts-expect-error a channel that it does not have
+    await expect(nodeTest(review, "judge", { context, state: { fund: [] } })).rejects.toThrow('has no channel "fund"');
+    // @ts-expect-error a value that the channel does not take
+    await expect(nodeTest(review, "judge", { context, state: { found: [7] } })).rejects.toMatchObject({
+      code: "invalid_input",
+    });
+  });
+
+  test("a run may begin in the middle of its graph", async () => {
+    const t = await testRun(review, { context, startAt: { node: "judge", state: { found: ["one"] } } });
+    expect(t).toBeInState("judge.executing");
+    await t.finish();
+    expect(t.state).toMatchObject({ verdict: "ship", found: ["one"] });
+    expect(t.trace).toNeverVisit("collect");
+  });
+});
+
+const Shop = defineContext(z.object({ customerId: z.string() }));
+const Cart = defineState({ cart: z.array(z.string()) });
+const order = (failures: number) => {
+  let left = failures;
+  return defineTool({
+    name: "order",
+    description: "Order what is in the cart.",
+    input: z.object({ cents: z.int().positive() }),
+    inject: {
+      customer: Shop.from((shop) => shop.customerId),
+      cart: Cart.from((state) => state.cart),
+      key: secret("KEY"),
+    },
+    effect: "idempotent",
+    retry: { attempts: 3, initialMs: 60_000, maxMs: 120_000, jitter: 0 },
+    run: ({ cents }, { injected, progress }) => {
+      progress("ordering");
+      if (left-- > 0) throw ToolError.unavailable("later");
+      return `${injected.customer} pays ${cents} for ${injected.cart.join()} with a key of ${injected.key.reveal().length}`;
+    },
+  });
+};
+const given = { state: { cart: ["book"] }, context: { customerId: "c1" }, secrets: { KEY: "hush" } };
+
+describe("a test of one tool", () => {
+  test("makes a call with hidden arguments given", async () => {
+    const { text, result, progress } = await toolTest(order(0), { args: { cents: 900 }, ...given });
+    expect(text).toBe("c1 pays 900 for book with a key of 4");
+    expect(result.isError).toBe(false);
+    expect(progress).toEqual(["ordering"]);
+  });
+
+  test("retries take no time", async () => {
+    const { attempts, world, result } = await toolTest(order(2), { args: { cents: 900 }, ...given });
+    expect([attempts, result.attempts]).toEqual([3, 3]);
+    expect(world.clock.monotonic()).toBe(180_000);
+  });
+
+  test("unfit arguments are answered and reach nothing", async () => {
+    const { result, attempts } = await toolTest(order(0), { args: { cents: -1 }, ...given });
+    expect(result).toMatchObject({ isError: true, error: { kind: "invalid_args" } });
+    expect(attempts).toBe(0);
+  });
+
+  test("what a tool injects must be given", () => {
+    const types = (): void => {
+      // @ts-expect-error the context is missing
+      toolTest(order(0), { args: { cents: 1 }, state: { cart: [] } });
+      // @ts-expect-error the state is missing
+      toolTest(order(0), { args: { cents: 1 }, context: { customerId: "c1" } });
+      // @ts-expect-error arguments of another tool
+      toolTest(order(0), { args: { euro: 1 }, ...given });
+    };
+    expect(types).toBeTypeOf("function");
+  });
+});
