@@ -11,6 +11,17 @@ import { anthropicServer } from "../packages/statewright/test/support/anthropic-
 
 const OLDEST_NODE = "22.12.0";
 const TYPESCRIPTS = ["5.9", "7"];
+const emitFlags = [
+  "--module",
+  "nodenext",
+  "--target",
+  "es2023",
+  "--strict",
+  "--types",
+  "node",
+  "--skipLibCheck",
+  "false",
+];
 
 const windows = process.platform === "win32";
 const bin = join(process.cwd(), "node_modules/.bin");
@@ -86,18 +97,6 @@ async function main() {
   }
 }
 
-const emitFlags = [
-  "--module",
-  "nodenext",
-  "--target",
-  "es2023",
-  "--strict",
-  "--types",
-  "node",
-  "--skipLibCheck",
-  "false",
-];
-
 /** Run the compiled program as its user would: the provider's own client, a file of its own, the server in place of the provider. */
 async function firstProgram(what, node, folder) {
   const server = await anthropicServer();
@@ -125,6 +124,8 @@ function installInto(folder, packed) {
   const brought = Object.fromEntries(
     ["@types/node", "vitest", "zod", "@ai-sdk/anthropic"].map((name) => [name, version(name)]),
   );
+  // The AI SDK's own types need it where skipLibCheck is off.
+  brought["@types/json-schema"] = "^7.0.15";
   const manifest = {
     private: true,
     type: "module",

@@ -130,10 +130,8 @@ describe("R17 what is installed", () => {
     );
     for (const project of listed.filter(({ name }) => name === "statewright")) collect(project, seen);
     expect([...seen].filter((name) => !names().includes(name)).toSorted()).toEqual([
-      "@ai-sdk/provider",
       "better-sqlite3",
       "immer",
-      "json-schema",
       "node-addon-api",
       "p-queue",
       "xstate",

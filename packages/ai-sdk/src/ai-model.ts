@@ -1,6 +1,6 @@
 /** A language model of the AI SDK as a model of ours: one request, one stream, one reply. */
 
-import type { JSONSchema7 } from "@ai-sdk/provider";
+import type { JSONSchema7, LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
 import {
   type Model,
   type ModelCallOptions,
@@ -31,7 +31,7 @@ import type { StreamPart } from "./stream-part.ts";
 export function aiModel(model: LanguageModel): Model {
   const id = `${model.provider.split(".")[0]}/${model.modelId}`;
   checkSpecification(model.specificationVersion, id);
-  return { id, respond: (request, options) => respond(model, id, request, options) };
+  return { id, respond: (request, options) => respond(model as KnownModel, id, request, options) };
 }
 
 function checkSpecification(version: string, id: string): void {
@@ -42,8 +42,10 @@ function checkSpecification(version: string, id: string): void {
   });
 }
 
+type KnownModel = LanguageModelV2 | LanguageModelV3 | LanguageModelV4;
+
 async function respond(
-  model: LanguageModel,
+  model: KnownModel,
   id: string,
   request: ModelRequest,
   { signal, delta }: ModelCallOptions,
@@ -70,7 +72,7 @@ async function respond(
 
 type Started = { readonly stream: ReadableStream<StreamPart> };
 
-async function ask(model: LanguageModel, request: ModelRequest, signal: AbortSignal): Promise<Started> {
+async function ask(model: KnownModel, request: ModelRequest, signal: AbortSignal): Promise<Started> {
   const settings = { ...settingsOf(request), abortSignal: signal };
   switch (model.specificationVersion) {
     case "v4":

@@ -1,8 +1,17 @@
-/** What an AI SDK language model is: three specifications with one shape, told apart by `specificationVersion`. */
-import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
+/** What a language model of the AI SDK is: three specifications with one shape, told apart by `specificationVersion`. */
 
-/** A language model of the AI SDK, of any specification that the adapter speaks. It has no script: scripted models are ours. */
-export type LanguageModel = (LanguageModelV2 | LanguageModelV3 | LanguageModelV4) & { readonly script?: undefined };
+/**
+ * A language model of the AI SDK, of specification V2, V3 or V4, as far as the adapter must know it: the models of every
+ * provider package fit, and a program without one needs none of the AI SDK's types. It has no script: scripted models are
+ * ours.
+ */
+export interface LanguageModel {
+  readonly specificationVersion: string;
+  readonly provider: string;
+  readonly modelId: string;
+  doStream(options: never): PromiseLike<unknown>;
+  readonly script?: undefined;
+}
 
 /**
  * Tell a language model of the AI SDK from anything else, such as a model of ours. True also for a specification that

@@ -8,13 +8,11 @@ import { existsSync, realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
 import Database from "better-sqlite3";
+import type { Durability } from "./durability.ts";
 import { asStoreError, corrupt } from "./errors.ts";
 import { applicationId, migrations, pageBytes } from "./schema.ts";
 
 export type { Database } from "better-sqlite3";
-
-/** How a commit meets a power cut: `full` loses nothing that was told, `normal` may lose the last commits, never a hole. */
-export type Durability = "full" | "normal";
 
 /** Longest wait inside SQLite, which holds the event loop; everything longer is waited for outside. */
 const busyTimeoutMs = 10;

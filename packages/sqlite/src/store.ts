@@ -13,7 +13,8 @@ import {
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import { createCommitter } from "./committer.ts";
-import { type Durability, openDatabase } from "./database.ts";
+import { openDatabase } from "./database.ts";
+import type { Durability } from "./durability.ts";
 import { asStoreError } from "./errors.ts";
 import { createOwner } from "./owner.ts";
 import { createReader, type Reader } from "./reader.ts";

@@ -79,6 +79,20 @@ describe("sends", () => {
     expect(state).toEqual({ leaves: ["ll", "lr", "rl", "rr"], closed: 1 });
   });
 
+  test("E16 sent tasks that all lead to more sends start them once", async () => {
+    const graph = defineGraph({ name: "two", state: Work })
+      .nodes({
+        first: task(z.string(), (_state, { input }) => ({ found: [input] })),
+        second: task(z.string(), (_state, { input }) => ({ found: [`${input}2`] })),
+      })
+      .edges({
+        [START]: sends("first", () => ["a", "b"]),
+        first: sends("second", (state) => state.found),
+        second: END,
+      });
+    expect((await run(graph, {}).result).state.found).toEqual(["a", "b", "a2", "b2"]);
+  });
+
   test("an input may be of a type that JSON Schema cannot say, and survives a resume", async () => {
     const Days = defineState({ years: list(z.number()) });
     const graph = defineGraph({ name: "days", state: Days, interrupts: { go: z.union([z.date(), z.bigint()]) } })

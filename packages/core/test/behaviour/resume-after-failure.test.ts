@@ -13,6 +13,8 @@ import {
   START,
   StatewrightError,
   type Store,
+  sends,
+  task,
   untracked,
 } from "../../src/index.ts";
 import { deferred, eventsOf, failureOf, only } from "../support/failure.ts";
@@ -212,24 +214,32 @@ describe("after a crash", () => {
 
   test("E26 what was handed back is as frozen as what was made", async () => {
     const store = memoryStore();
-    let broken = true;
     const graph = defineGraph({ name: "frozen", state: Log, interrupts: { go: z.object({ n: z.number() }) } })
       .nodes({
         a: () => ({ last: { inside: [1] } }),
-        b: async (_state, { interrupt }) => {
+        each: task(z.object({ tags: z.array(z.string()) }), async (_state, { input, interrupt }) => {
           const answer = await interrupt("go");
+          expect(() => input.tags.push("more")).toThrow(TypeError);
           expect(() => Object.assign(answer, { n: 2 })).toThrow(TypeError);
-        },
-        c: (state) => {
-          if (broken) throw new Error("no");
-          Object.assign(state.last as object, { inside: "changed" });
-        },
+        }),
+        fan: () => undefined,
+        first: () => undefined,
+        c: (state) => void Object.assign(state.last as object, { inside: "changed" }),
       })
-      .edges({ [START]: ["a", "b"], a: "c", b: END, c: END });
-    await run(graph, { store, thread: "t" }).result;
-    await failureOf(resume(graph, { store, thread: "t", answers: { go: { n: 1 } } }).result, "node_failed");
-    broken = false;
-    const error = await failureOf(resume(graph, { store, thread: "t" }).result, "node_failed");
+      .edges({
+        [START]: ["fan", "first"],
+        first: "a",
+        fan: sends("each", () => [{ tags: ["x"] }]),
+        a: "c",
+        each: END,
+        c: END,
+      });
+    expect((await run(graph, { store, thread: "t" }).result).status).toBe("waiting");
+    const error = await failureOf(
+      resume(graph, { store, thread: "t", answers: { go: { n: 1 } } }).result,
+      "node_failed",
+    );
+    expect(error.place.node).toBe("c");
     expect(error.cause).toBeInstanceOf(TypeError);
   });
 

@@ -179,6 +179,7 @@ test("state comes back from rows of any mix, with initial values where nothing w
             { op: "add", path: ["b"], value: 2 },
           ]),
         },
+        { kind: "replace", text: text({ z: 0 }) },
         { kind: "replace", text: text({ c: 3 }) },
         { kind: "patch", text: text([{ op: "add", path: ["d"], value: 4 }]) },
       ],

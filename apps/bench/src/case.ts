@@ -1,0 +1,52 @@
+/** A case: one kind of work, done by us, by a peer, and by the bare minimum that the platform allows. */
+import type { Sample } from "./measure.ts";
+
+/** `limit` is the same effect without any framework: the distance to it is what a framework costs. */
+export type Role = "ours" | "peer" | "limit";
+
+export interface Case {
+  /** The number of the budget in the project's design. */
+  readonly id: string;
+  readonly title: string;
+  /** What one unit of the work is. */
+  readonly unit: string;
+  /** Most CPU for one unit, as seen on two quiet cores; what binds is {@link Case.checks}. */
+  readonly budget: { readonly cpuUs: number; readonly text: string };
+  /** Files are written: each round begins with a quiet disk, so that nobody waits for what another left to be written. */
+  readonly disk?: boolean;
+  /** Units in a round. */
+  readonly size: number;
+  readonly contenders: readonly Contender[];
+  readonly checks?: readonly Check[];
+}
+
+/** A ratio that must hold in one run of the bench, whatever the machine. */
+export interface Check {
+  readonly of: string;
+  readonly to: string;
+  readonly measure: "cpu" | "wall";
+  readonly atMost: number;
+}
+
+export interface Contender {
+  readonly name: string;
+  readonly role: Role;
+  /** Units in a round where the case's would take too long; figures are by unit. */
+  readonly size?: number;
+  /** Sizes at which growth is measured. */
+  readonly growth?: readonly number[];
+  readonly open: () => Work | Promise<Work>;
+}
+
+/** A contender, ready. */
+export interface Work {
+  /** Do `size` units; work in another process measures itself. */
+  readonly run: (size: number) => undefined | Promise<Sample | undefined>;
+  /** End, and say how many bytes one unit left on disk. */
+  readonly close?: () => number | undefined | Promise<number | undefined>;
+}
+
+/** Sizes of 1x, 2x, 4x and 8x. */
+export function doublings(size: number): readonly number[] {
+  return [size, size * 2, size * 4, size * 8];
+}

@@ -1,0 +1,21 @@
+/** Every case, in the order in which it is measured and shown. */
+import type { Case } from "../case.ts";
+import type { Peers } from "../peers/langgraph.ts";
+import { agentTurnInMemory, agentTurnSaved } from "./agent-turn.ts";
+import { fanOut } from "./fan-out.ts";
+import { startUp } from "./start-up.ts";
+import { superstepInMemory, superstepSaved } from "./superstep.ts";
+import { toolCall } from "./tool-call.ts";
+
+export function allCases(peers: Peers): readonly Case[] {
+  return [
+    superstepInMemory(peers),
+    superstepSaved("normal", peers),
+    superstepSaved("full", peers),
+    fanOut(peers),
+    toolCall(peers),
+    agentTurnInMemory(peers),
+    agentTurnSaved(peers),
+    ...startUp(peers),
+  ];
+}

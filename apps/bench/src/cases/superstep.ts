@@ -1,0 +1,209 @@
+/** B1 and B2: one superstep of a node that does nothing but count, in memory and saved. */
+import Database from "better-sqlite3";
+import { defineGraph, defineState, END, type Graph, route, run, START, type Store, sqliteStore } from "statewright";
+import * as z from "zod";
+import { type Case, type Contender, doublings, type Work } from "../case.ts";
+import type { LangGraph, PeerGraph, PeerSaver, Peers } from "../peers/langgraph.ts";
+import { scratchFile } from "../scratch-files.ts";
+
+type Durability = "normal" | "full";
+
+const counter = defineGraph({ name: "counter", state: defineState({ n: z.number(), limit: z.number() }) })
+  .nodes({ work: (state) => ({ n: state.n + 1 }) })
+  .edges({ [START]: "work", work: route(["work", END], (state) => (state.n < state.limit ? "work" : END)) });
+
+export function superstepInMemory({ langgraph }: Peers): Case {
+  return {
+    id: "B1",
+    title: "superstep of a trivial node, no store",
+    unit: "superstep",
+    budget: { cpuUs: 25, text: "25 µs" },
+    size: 2_000,
+    contenders: [
+      { name: "statewright", role: "ours", growth: doublings(1_000), open: () => ({ run: (size) => count(size) }) },
+      ...(langgraph === undefined ? [] : [peerInMemory(langgraph)]),
+      { name: "an empty async loop", role: "limit", open: () => ({ run: emptyLoop }) },
+    ],
+    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.1 }],
+  };
+}
+
+export function superstepSaved(durability: Durability, { langgraph }: Peers): Case {
+  // Short rounds at FULL, so that the turns follow each other closely: what a disk needs changes from second to second.
+  const size = durability === "full" ? 50 : 1_000;
+  return {
+    id: durability === "full" ? "B2 full" : "B2",
+    title: `superstep saved to SQLite, synchronous=${durability.toUpperCase()}`,
+    unit: "superstep",
+    budget: { cpuUs: 60, text: durability === "normal" ? "60 µs" : "wall 1.3x of raw" },
+    disk: true,
+    size,
+    contenders: [
+      {
+        name: "statewright",
+        role: "ours",
+        ...(durability === "normal" && { growth: doublings(500) }),
+        open: () => savedCounter(durability),
+      },
+      ...(langgraph === undefined ? [] : [peerSaved(langgraph, durability)]),
+      { name: "one raw transaction", role: "limit", open: () => rawTransactions(durability, "one row") },
+      { name: "the same in three tables", role: "limit", open: () => rawTransactions(durability, "three tables") },
+    ],
+    checks: [
+      { of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: durability === "full" ? 0.4 : 0.2 },
+      // Guards against a step back, above the budget of 1.3 (docs/performance.md says why): disks differ, and their mood too.
+      { of: "statewright", to: "the same in three tables", measure: "wall", atMost: durability === "full" ? 3 : 6 },
+    ],
+  };
+}
+
+async function count(limit: number, store?: Store, thread?: string): Promise<undefined> {
+  const options = { input: { n: 0, limit }, maxSteps: Number.POSITIVE_INFINITY };
+  const saved = store === undefined || thread === undefined ? {} : { store, thread };
+  await run(counter as Graph, { ...options, ...saved }).result;
+}
+
+async function emptyLoop(size: number): Promise<undefined> {
+  let n = 0;
+  const work = async (): Promise<void> => {
+    n += 1;
+  };
+  while (n < size) await work();
+}
+
+function savedCounter(durability: Durability): Work {
+  const file = scratchFile("ours.db");
+  const store = sqliteStore(file.path, { durability });
+  let runs = 0;
+  let units = 0;
+  return {
+    run: (size) => {
+      units += size;
+      return count(size, store, `thread-${runs++}`);
+    },
+    close: () => {
+      store.close();
+      const bytes = file.bytes() / units;
+      file.remove();
+      return bytes;
+    },
+  };
+}
+
+/**
+ * The same bytes as ours leave, one transaction a unit, with the same pages and the same durability: in one row, or as
+ * our tables hold them, a checkpoint, a delta and a thread whose owner is checked.
+ */
+async function rawTransactions(durability: Durability, shape: "one row" | "three tables"): Promise<Work> {
+  const file = scratchFile("raw.db");
+  const db = new Database(file.path);
+  db.pragma("page_size = 2048");
+  db.pragma("journal_mode = WAL");
+  db.pragma("wal_autocheckpoint = 2000");
+  db.pragma(`synchronous = ${durability.toUpperCase()}`);
+  for (const table of ["checkpoints", "deltas"])
+    db.exec(`CREATE TABLE ${table} (key INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT`);
+  db.exec("CREATE TABLE threads (key INTEGER PRIMARY KEY, epoch INTEGER, seq INTEGER) STRICT");
+  db.exec("INSERT INTO threads VALUES (1, 1, 0)");
+  const begin = db.prepare("BEGIN IMMEDIATE");
+  const checkpoint = db.prepare("INSERT INTO checkpoints (text) VALUES (?)");
+  const delta = db.prepare("INSERT INTO deltas (text) VALUES (?)");
+  const fence = db.prepare("UPDATE threads SET seq = seq + 1 WHERE key = 1 AND epoch = 1");
+  const commit = db.prepare("COMMIT");
+  const bytes = await bytesOfOurs();
+  const [text, less] = shape === "one row" ? ["x".repeat(bytes), ""] : ["x".repeat(bytes - 24), "x".repeat(24)];
+  let units = 0;
+  return {
+    run: (size) => {
+      units += size;
+      for (let unit = 0; unit < size; unit++) {
+        begin.run();
+        checkpoint.run(text);
+        if (shape === "three tables") {
+          delta.run(less);
+          fence.run();
+        }
+        commit.run();
+      }
+      return undefined;
+    },
+    close: () => {
+      db.close();
+      const bytes = file.bytes() / units;
+      file.remove();
+      return bytes;
+    },
+  };
+}
+
+let ourBytes: number | undefined;
+
+/** What one of our supersteps leaves in a file, beyond what every file holds. */
+async function bytesOfOurs(): Promise<number> {
+  if (ourBytes !== undefined) return ourBytes;
+  const sizes = [];
+  for (const units of [10, 1_010]) {
+    const work = savedCounter("normal");
+    await work.run(units);
+    sizes.push(((await work.close?.()) ?? 0) * units);
+  }
+  ourBytes = Math.round(((sizes[1] ?? 0) - (sizes[0] ?? 0)) / 1_000);
+  return ourBytes;
+}
+
+function peerInMemory(langgraph: LangGraph): Contender {
+  const graph = peerCounter(langgraph, undefined);
+  return {
+    name: "LangGraph.js",
+    role: "peer",
+    size: 300,
+    growth: doublings(100),
+    open: () => ({ run: (size) => countPeer(graph, size, "memory") }),
+  };
+}
+
+function peerSaved(langgraph: LangGraph, durability: Durability): Contender {
+  return {
+    name: "LangGraph.js",
+    role: "peer",
+    size: durability === "full" ? 50 : 100,
+    ...(durability === "normal" && { growth: doublings(50) }),
+    open: () => {
+      const file = scratchFile("theirs.db");
+      const saver = langgraph.SqliteSaver.fromConnString(file.path);
+      const graph = peerCounter(langgraph, saver);
+      let runs = 0;
+      let units = 0;
+      return {
+        run: async (size) => {
+          if (runs === 0) await countPeer(graph, 1, "set-up");
+          saver.db.pragma(`synchronous = ${durability.toUpperCase()}`);
+          units += size;
+          return countPeer(graph, size, `thread-${runs++}`);
+        },
+        close: () => {
+          saver.db.close();
+          const bytes = file.bytes() / units;
+          file.remove();
+          return bytes;
+        },
+      };
+    },
+  };
+}
+
+function peerCounter({ StateGraph, Annotation }: LangGraph, checkpointer: PeerSaver | undefined): PeerGraph {
+  const work = (state: { readonly n: number }): object => ({ n: state.n + 1 });
+  const next = (state: { readonly n: number; readonly limit: number }): string =>
+    state.n < state.limit ? "work" : "__end__";
+  return new StateGraph(Annotation.Root({ n: Annotation(), limit: Annotation() }))
+    .addNode("work", work)
+    .addEdge("__start__", "work")
+    .addConditionalEdges("work", next, ["work", "__end__"])
+    .compile({ checkpointer });
+}
+
+async function countPeer(graph: PeerGraph, limit: number, thread: string): Promise<undefined> {
+  const config = { recursionLimit: 1_000_000, durability: "sync", configurable: { thread_id: thread } };
+  await graph.invoke({ n: 0, limit }, config);
+}

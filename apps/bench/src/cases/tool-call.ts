@@ -1,0 +1,78 @@
+/** B18: one tool call through its machine, from the model's block to the answer, as one of many of a message. */
+import { defineGraph, defineState, defineTool, END, type Message, messages, run, START, toolNode } from "statewright";
+import * as z from "zod";
+import { type Case, type Contender, doublings } from "../case.ts";
+import type { LangGraph, Peers } from "../peers/langgraph.ts";
+
+const input = z.object({ city: z.string() });
+const description = "Current weather for a city.";
+const answer = async ({ city }: z.infer<typeof input>): Promise<string> => `It is raining in ${city}.`;
+const weather = defineTool({ name: "weather", description, input, effect: "pure", run: answer });
+
+const answerCalls = defineGraph({ name: "answer-calls", state: defineState({ messages: messages() }) })
+  .nodes({ tools: toolNode({ tools: [weather] }) })
+  .edges({ [START]: "tools", tools: END });
+
+export function toolCall({ langgraph }: Peers): Case {
+  return {
+    id: "B18",
+    title: "a whole in-process tool call through its machine",
+    unit: "call",
+    budget: { cpuUs: 40, text: "40 µs" },
+    size: 500,
+    contenders: [
+      {
+        name: "statewright",
+        role: "ours",
+        growth: doublings(250),
+        open: () => ({
+          run: async (size) => {
+            await run(answerCalls, { input: { messages: asking(size) } }).result;
+            return undefined;
+          },
+        }),
+      },
+      ...(langgraph === undefined ? [] : [peerToolCall(langgraph)]),
+      { name: "the tool's schema and function", role: "limit", open: () => ({ run: bare }) },
+    ],
+    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.5 }],
+  };
+}
+
+function asking(calls: number): Message[] {
+  const content = Array.from({ length: calls }, (_, index) => ({
+    type: "call" as const,
+    id: `call-${index}`,
+    name: "weather",
+    args: { city: "Oslo" },
+  }));
+  return [{ role: "assistant", id: "asking", finish: "calls", content }];
+}
+
+async function bare(size: number): Promise<undefined> {
+  await Promise.all(Array.from({ length: size }, async () => answer(input.parse({ city: "Oslo" }))));
+}
+
+function peerToolCall({ StateGraph, MessagesAnnotation, ToolNode, AIMessage, tool }: LangGraph): Contender {
+  const graph = new StateGraph(MessagesAnnotation)
+    .addNode("tools", new ToolNode([tool(answer as never, { name: "weather", description, schema: input })]))
+    .addEdge("__start__", "tools")
+    .addEdge("tools", "__end__")
+    .compile();
+  return {
+    name: "LangGraph.js",
+    role: "peer",
+    growth: doublings(250),
+    open: () => ({
+      run: async (size) => {
+        const calls = Array.from({ length: size }, (_, index) => ({
+          id: `call-${index}`,
+          name: "weather",
+          args: { city: "Oslo" },
+        }));
+        await graph.invoke({ messages: [new AIMessage({ content: "", tool_calls: calls })] });
+        return undefined;
+      },
+    }),
+  };
+}

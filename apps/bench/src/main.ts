@@ -1,0 +1,115 @@
+/** The command: what it is asked, what it measures, what it prints. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { allCases } from "./cases/all.ts";
+import { failures } from "./check.ts";
+import { findLeaks } from "./leaks.ts";
+import { measureCase } from "./measure.ts";
+import { loadPeers, noPeers } from "./peers/langgraph.ts";
+import { type CaseReport, machine, type Report, toMarkdown, toText } from "./report.ts";
+
+const help = `npm run bench -- [options]
+  --only B1,B3   these cases only; "leaks" is one of them
+  --rounds 7     rounds of each contender
+  --no-peers     ours and the limits only, nothing is installed
+  --no-growth    without the sizes 1x, 2x, 4x, 8x
+  --json         print JSON
+  --write        write docs/performance.md
+  --check        fail when a ratio does not hold`;
+
+const page = new URL("../../../docs/performance.md", import.meta.url);
+const runsForLeaks = 30_000;
+
+/** Run the bench; gives the exit code. */
+export async function main(args: readonly string[]): Promise<number> {
+  const options = readOptions(args);
+  if (typeof options === "string") {
+    process.stderr.write(`${options}\n`);
+    return options === help ? 0 : 2;
+  }
+  const report = await measureAll(options, args);
+  process.stdout.write(options.json ? `${JSON.stringify(report, null, 2)}\n` : `${toText(report)}\n`);
+  if (options.write) writePage(report);
+  const found = options.check ? failures(report) : [];
+  for (const line of found) process.stderr.write(`bench: ${line}\n`);
+  return found.length > 0 ? 1 : 0;
+}
+
+interface Options {
+  readonly only: readonly string[] | undefined;
+  readonly rounds: number;
+  readonly peers: boolean;
+  readonly growth: boolean;
+  readonly json: boolean;
+  readonly write: boolean;
+  readonly check: boolean;
+}
+
+/** The options, or what to print instead. */
+function readOptions(args: readonly string[]): Options | string {
+  try {
+    const { values } = parseArgs({
+      args: [...args],
+      allowNegative: true,
+      options: {
+        help: { type: "boolean", default: false },
+        only: { type: "string" },
+        rounds: { type: "string", default: "7" },
+        peers: { type: "boolean", default: true },
+        growth: { type: "boolean", default: true },
+        json: { type: "boolean", default: false },
+        write: { type: "boolean", default: false },
+        check: { type: "boolean", default: false },
+      },
+    });
+    if (values.help) return help;
+    const rounds = Number(values.rounds);
+    if (!Number.isInteger(rounds) || rounds < 1) return `--rounds takes a whole number from 1, not ${values.rounds}`;
+    return { ...values, rounds, only: values.only?.split(",") };
+  } catch (error) {
+    return `${error instanceof Error ? error.message : String(error)}\n${help}`;
+  }
+}
+
+async function measureAll(
+  { only, rounds, peers: withPeers, growth }: Options,
+  args: readonly string[],
+): Promise<Report> {
+  const wanted = (id: string): boolean =>
+    only === undefined || only.some((each) => id === each || id.startsWith(`${each} `));
+  const peers = withPeers ? await loadPeers() : noPeers;
+  const cases: CaseReport[] = [];
+  for (const each of allCases(peers)) {
+    if (!wanted(each.id)) continue;
+    process.stderr.write(`${each.id} ...\n`);
+    const { id, title, unit, budget, checks = [] } = each;
+    cases.push({ id, title, unit, budget, checks, contenders: await measureCase(each, { rounds, growth }) });
+  }
+  if (wanted("leaks")) process.stderr.write("leaks ...\n");
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    command: ["npm run bench", ...(args.length > 0 ? ["--", ...args] : [])].join(" "),
+    machine: machine(),
+    versions: `Node ${process.versions.node}, V8 ${process.versions.v8}, Statewright ${ownVersion()}`,
+    peers: peers.said,
+    cases,
+    leaks: wanted("leaks") ? await findLeaks(runsForLeaks) : undefined,
+  };
+}
+
+function ownVersion(): string {
+  const file = new URL("../../../packages/statewright/package.json", import.meta.url);
+  return (JSON.parse(readFileSync(file, "utf8")) as { readonly version: string }).version;
+}
+
+const begin = "<!-- Written by npm run bench -- --write: begin -->";
+const end = "<!-- Written by npm run bench -- --write: end -->";
+
+/** Put the figures between the marks of the page; what people wrote around them stays. */
+function writePage(report: Report): void {
+  const fresh = `# Performance\n\n${begin}\n${end}\n`;
+  const text = existsSync(page) ? readFileSync(page, "utf8") : fresh;
+  const [before = "", rest = ""] = text.split(begin);
+  const after = rest.split(end)[1] ?? "\n";
+  writeFileSync(page, `${before}${begin}\n\n${toMarkdown(report)}\n\n${end}${after}`);
+}

@@ -1,0 +1,156 @@
+/**
+ * Measuring: CPU time first, because it repeats on a busy machine, wall time second. Contenders take turns, round after
+ * round, so that whatever the machine does meanwhile meets all of them; the median of the rounds counts.
+ */
+import { spawnSync } from "node:child_process";
+import { cpuUsage } from "node:process";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import type { Case, Contender, Role, Work } from "./case.ts";
+
+/** Time that some work took, in microseconds. CPU counts all threads of the process: the collector and the compiler too. */
+export interface Sample {
+  readonly cpuUs: number;
+  readonly wallUs: number;
+}
+
+/** Median, least and most of the rounds. */
+export interface Spread {
+  readonly median: number;
+  readonly least: number;
+  readonly most: number;
+}
+
+/** What one contender of a case needed for one unit of its work. */
+export interface Measured {
+  readonly name: string;
+  readonly role: Role;
+  /** Units in a round. */
+  readonly size: number;
+  readonly rounds: number;
+  readonly cpuUs: Spread;
+  readonly wallUs: Spread;
+  readonly bytes: number | undefined;
+  readonly growth: Growth | undefined;
+}
+
+/** CPU by the size of the work. An exponent of 1 is linear; the fit is of log CPU by log size. */
+export interface Growth {
+  readonly points: readonly { readonly size: number; readonly cpuUs: number }[];
+  readonly exponent: number;
+}
+
+export interface MeasureOptions {
+  readonly rounds: number;
+  readonly growth: boolean;
+}
+
+const warmUps = 2;
+const fewestRounds = 3;
+/** A contender that has used this much is not asked for more than the fewest rounds. */
+const patienceMs = 20_000;
+
+/** Measure every contender of a case. */
+export async function measureCase(
+  { size, contenders, disk = false }: Case,
+  { rounds, growth }: MeasureOptions,
+): Promise<readonly Measured[]> {
+  const entrants = [];
+  for (const contender of contenders) entrants.push(await enter(contender, contender.size ?? size));
+  for (let round = 1 - warmUps; round <= rounds; round++) {
+    for (const entrant of entrants) {
+      if (entrant.samples.length >= fewestRounds && entrant.usedMs > patienceMs) continue;
+      if (disk) quietDisk();
+      const sample = await take(entrant.work, entrant.size);
+      entrant.usedMs += sample.wallUs / 1_000;
+      if (round > 0) entrant.samples.push(sample);
+    }
+  }
+  const measured: Measured[] = [];
+  for (const { contender, work, size: units, samples } of entrants) {
+    const sizes = growth ? contender.growth : undefined;
+    const grown = sizes === undefined ? undefined : await grow(work, sizes);
+    measured.push({
+      name: contender.name,
+      role: contender.role,
+      size: units,
+      rounds: samples.length,
+      cpuUs: spread(samples.map(({ cpuUs }) => cpuUs / units)),
+      wallUs: spread(samples.map(({ wallUs }) => wallUs / units)),
+      bytes: await work.close?.(),
+      growth: grown,
+    });
+  }
+  return measured;
+}
+
+interface Entrant {
+  readonly contender: Contender;
+  readonly work: Work;
+  readonly size: number;
+  readonly samples: Sample[];
+  usedMs: number;
+}
+
+async function enter(contender: Contender, size: number): Promise<Entrant> {
+  return { contender, work: await contender.open(), size, samples: [], usedMs: 0 };
+}
+
+/** Have the system write out what waits; where there is no such command, the rounds have to do. */
+function quietDisk(): void {
+  spawnSync("sync", { stdio: "ignore" });
+}
+
+async function take(work: Work, size: number): Promise<Sample> {
+  collectGarbage();
+  const cpu = cpuUsage();
+  const wall = performance.now();
+  const own = await work.run(size);
+  const wallUs = (performance.now() - wall) * 1_000;
+  const { user, system } = cpuUsage(cpu);
+  return own ?? { cpuUs: user + system, wallUs };
+}
+
+async function grow(work: Work, sizes: readonly number[]): Promise<Growth> {
+  const points = [];
+  for (const size of sizes) {
+    const samples = [];
+    for (let round = 0; round < fewestRounds; round++) samples.push((await take(work, size)).cpuUs);
+    points.push({ size, cpuUs: spread(samples).median });
+  }
+  return { points, exponent: fitExponent(points) };
+}
+
+/** The slope of log CPU by log size, by least squares. */
+export function fitExponent(points: Growth["points"]): number {
+  const logs = points.map(({ size, cpuUs }) => [Math.log(size), Math.log(cpuUs)] as const);
+  const meanX = mean(logs.map(([x]) => x));
+  const meanY = mean(logs.map(([, y]) => y));
+  const over = logs.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0);
+  const under = logs.reduce((sum, [x]) => sum + (x - meanX) ** 2, 0);
+  return over / under;
+}
+
+/** Median, least and most. */
+export function spread(values: readonly number[]): Spread {
+  const sorted = values.toSorted((one, other) => one - other);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? Number.NaN;
+  const median = sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
+  return { median, least: sorted[0] ?? Number.NaN, most: sorted.at(-1) ?? Number.NaN };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+let collect: (() => void) | undefined;
+
+/** Begin with a clean heap: what one contender leaves must not be collected at the cost of the next. */
+export function collectGarbage(): void {
+  if (collect === undefined) {
+    setFlagsFromString("--expose-gc");
+    collect = runInNewContext("gc") as () => void;
+  }
+  collect();
+}

@@ -1,0 +1,69 @@
+import { describe, expect, test } from "vitest";
+import { allCases } from "../src/cases/all.ts";
+import { failures } from "../src/check.ts";
+import { findLeaks } from "../src/leaks.ts";
+import { fitExponent, type Measured, measureCase, spread } from "../src/measure.ts";
+import { noPeers } from "../src/peers/langgraph.ts";
+import { type CaseReport, machine, type Report, toMarkdown, toText } from "../src/report.ts";
+
+describe("every case runs once without peers", () => {
+  const cases = allCases(noPeers).filter(({ id }) => !id.startsWith("B10"));
+  test.each(cases.map((each) => [each.id, each] as const))("%s", async (_id, each) => {
+    const contenders = each.contenders.map((contender) => ({ ...contender, size: 4 }));
+    const measured = await measureCase({ ...each, contenders }, { rounds: 1, growth: false });
+    expect(measured.map(({ name }) => name)).toEqual(contenders.map(({ name }) => name));
+    for (const { cpuUs, wallUs } of measured) {
+      expect(cpuUs.median).toBeGreaterThanOrEqual(0);
+      expect(wallUs.median).toBeGreaterThan(0);
+    }
+  });
+
+  test("the leak check", async () => {
+    expect(await findLeaks(20)).toMatchObject({ runs: 20, listeners: 0 });
+  });
+});
+
+test("the exponent of linear work is 1, that of quadratic work 2", () => {
+  const grown = (power: number) => [1, 2, 4, 8].map((size) => ({ size, cpuUs: 3 * size ** power }));
+  expect(fitExponent(grown(1))).toBeCloseTo(1);
+  expect(fitExponent(grown(2))).toBeCloseTo(2);
+});
+
+test("the median of an even number of rounds lies between the two in the middle", () => {
+  expect(spread([4, 1, 3, 2])).toEqual({ median: 2.5, least: 1, most: 4 });
+});
+
+describe("the verdict", () => {
+  const contender = (name: string, cpu: number, exponent?: number): Measured => ({
+    name,
+    role: name === "statewright" ? "ours" : "peer",
+    size: 1,
+    rounds: 1,
+    cpuUs: spread([cpu]),
+    wallUs: spread([cpu]),
+    bytes: undefined,
+    growth: exponent === undefined ? undefined : { points: [], exponent },
+  });
+  const reportOf = (contenders: readonly Measured[]): Report => {
+    const checks: CaseReport["checks"] = [{ of: "statewright", to: "peer", measure: "cpu", atMost: 0.5 }];
+    const budget = { cpuUs: 1, text: "1 µs" };
+    const cases = [{ id: "B0", title: "nothing", unit: "nothing", budget, checks, contenders }];
+    return { date: "", command: "", machine: machine(), versions: "", peers: [], cases, leaks: undefined };
+  };
+
+  test("is clean when ratios hold, and when a peer is missing", () => {
+    expect(failures(reportOf([contender("statewright", 1, 1), contender("peer", 10)]))).toEqual([]);
+    expect(failures(reportOf([contender("statewright", 1)]))).toEqual([]);
+  });
+
+  test("names a ratio and a growth that do not hold", () => {
+    const found = failures(reportOf([contender("statewright", 9, 2), contender("peer", 10)]));
+    expect(found).toHaveLength(2);
+    expect(found.join(" ")).toMatch(/0\.90 times.*exponent 2\.00/);
+  });
+
+  test("is shown with the same rows in text and Markdown", () => {
+    const report = reportOf([contender("statewright", 1, 1), contender("peer", 10)]);
+    for (const text of [toText(report), toMarkdown(report)]) expect(text).toMatch(/statewright[\s\S]*peer[\s\S]*10/);
+  });
+});

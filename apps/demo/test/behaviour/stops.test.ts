@@ -1,0 +1,135 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { alive, type PlayOptions, play, processesOf, scratch } from "../support/demo.ts";
+import { repository, tree } from "../support/trees.ts";
+
+/** Do something once, when the demo has printed `text`. */
+function when(
+  text: string,
+  act: (demo: Parameters<NonNullable<PlayOptions["onOutput"]>>[1], out: string) => void,
+): PlayOptions {
+  let done = false;
+  return {
+    onOutput: (out, demo) => {
+      if (done || !out.includes(text)) return;
+      done = true;
+      act(demo, out);
+    },
+  };
+}
+
+const howToGoOn = /^What is done is saved in (.+)\. Go on with:\n {2}npm run demo -- --resume \1$/m;
+
+test.each(["starts (pid", "attempt 1 failed", "step 6 saved", "It asks a person"])(
+  "Ctrl-C at “%s” stops the demo with everything saved, and it goes on from there",
+  async (moment) => {
+    const home = scratch();
+    const target = repository(join(home, "teapot"));
+    const stopped = await play(
+      home,
+      [target],
+      when(moment, (demo) => demo.kill("SIGINT")),
+    );
+    expect(stopped.err).toBe("");
+    expect(stopped.code).toBe(130);
+    expect(stopped.out).toMatch(howToGoOn);
+    expect(alive(stopped.pids)).toEqual([]);
+    expect(processesOf(home)).toEqual([]);
+
+    const resumed = await play(home, ["--resume", stopped.state]);
+    expect(resumed.err).toBe("");
+    expect(resumed.code).toBe(0);
+    expect(readFileSync(join(stopped.state, "report.md"), "utf8")).toContain("- lines: ");
+  },
+);
+
+test("a second Ctrl-C ends it at once, without leaving a process", async () => {
+  const home = scratch();
+  const target = repository(join(home, "teapot"));
+  const stopped = await play(
+    home,
+    [target],
+    when("it calls 7 tools at once", (demo) => {
+      demo.kill("SIGINT");
+      setImmediate(() => demo.kill("SIGINT"));
+    }),
+  );
+  expect(stopped.code).toBe(130);
+  await expect.poll(() => [...alive(stopped.pids), ...processesOf(home)], { timeout: 5_000 }).toEqual([]);
+  expect((await play(home, ["--resume", stopped.state])).code).toBe(0);
+});
+
+describe("a demo that is killed whole", () => {
+  let whole: string;
+  beforeAll(async () => {
+    const home = mkdtempSync(join(tmpdir(), "demo-test-"));
+    const played = await play(home, [repository(join(home, "teapot"))]);
+    whole = readFileSync(join(played.state, "report.md"), "utf8");
+    rmSync(home, { recursive: true, force: true });
+  });
+
+  test.each(["step 4 saved", "step 6 saved", "ask.interrupted → ask.executing"])(
+    "at “%s” leaves no process, and ends with the report of one that was not killed",
+    async (moment) => {
+      const home = scratch();
+      const killed = await play(
+        home,
+        [repository(join(home, "teapot"))],
+        when(moment, (demo) => demo.kill("SIGKILL")),
+      );
+      expect(killed.code).toBe(-1);
+      await expect.poll(() => [...alive(killed.pids), ...processesOf(home)], { timeout: 10_000 }).toEqual([]);
+
+      const resumed = await play(home, ["--resume", killed.state]);
+      expect(resumed.err).toBe("");
+      expect(resumed.code).toBe(0);
+      expect(readFileSync(join(killed.state, "report.md"), "utf8")).toBe(whole);
+    },
+  );
+});
+
+test("a process that dies by another hand is told, and the demo goes on later", async () => {
+  const home = scratch();
+  const target = repository(join(home, "teapot"));
+  const died = await play(
+    home,
+    [target],
+    when("step 5 saved", (_demo, out) => {
+      const pid = Number([...out.matchAll(/\(pid (\d+)\)/g)].at(-1)?.[1]);
+      process.kill(pid, "SIGKILL");
+    }),
+  );
+  expect(died.code).toBe(1);
+  expect(died.err).toContain("The process ended before its work did (SIGKILL).");
+  expect(died.out).toMatch(howToGoOn);
+  expect((await play(home, ["--resume", died.state])).code).toBe(0);
+});
+
+test("a full disk pauses the run with a message, and it goes on when there is room", async () => {
+  const home = scratch();
+  // Long names make a listing that does not fit.
+  const files = Array.from({ length: 390 }, (_file, index) => [`${"long-name-".repeat(20)}${index}.js`, "1\n"]);
+  const target = tree(join(home, "long"), Object.fromEntries(files));
+  const paused = await play(home, [target, "--max-db-kb", "128"]);
+  expect(paused.code).toBe(1);
+  expect(paused.err).toMatch(/^Paused: store_full: .+Make room on the disk/);
+  expect(paused.out).toMatch(howToGoOn);
+  expect(alive(paused.pids)).toEqual([]);
+  const resumed = await play(home, ["--resume", paused.state]);
+  expect(resumed.err).toBe("");
+  expect(resumed.code).toBe(0);
+});
+
+test("a reader that goes away ends the demo quietly", async () => {
+  const home = scratch();
+  const target = repository(join(home, "teapot"));
+  const left = await play(
+    home,
+    [target],
+    when("An agent at work", (demo) => demo.stdout?.destroy()),
+  );
+  expect(left.err).toBe("");
+  await expect.poll(() => [...alive(left.pids), ...processesOf(home)], { timeout: 5_000 }).toEqual([]);
+});

@@ -1,0 +1,158 @@
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { alive, effectsOf, entry, type Played, play, processesOf, scratch } from "../support/demo.ts";
+import { git, repository, token } from "../support/trees.ts";
+
+describe("the demo on a repository", () => {
+  let home: string;
+  let target: string;
+  let played: Played;
+
+  beforeAll(async () => {
+    home = realpathSync(mkdtempSync(join(tmpdir(), "demo-test-")));
+    target = repository(join(home, "teapot"));
+    played = await play(home, [target, "--keep"]);
+  });
+  afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+  test("it runs to its end and says which model it used", () => {
+    expect(played.err).toBe("");
+    expect(played.code).toBe(0);
+    expect(played.out).toContain("Model: a rehearsed script that decides from what the tools return. No key is used");
+  });
+
+  test("each transition is a line with what it saved", () => {
+    expect(played.out).toMatch(/start → survey\.executing {3}input saved: messages \+1 · \d+ B/);
+    expect(played.out).toMatch(/tools\.committing → survey\.executing {3}step 2 saved: messages \+1, facts files set/);
+    expect(played.out).toMatch(/plan\.committing → check\.executing {3}step 6 saved: parts set to 2/);
+    expect(played.out).toMatch(/ask\.executing → ask\.interrupted/);
+    expect(played.out).toMatch(/write\.committing → done/);
+  });
+
+  test("a retry is shown, and the failure behind it is called made up", () => {
+    expect(played.out).toMatch(/list_files: attempt 1 failed: .*made up by the demo.*; again in \d+ ms/);
+    expect(played.out).toMatch(/✓ list_files {2}\d+ ms · 2 attempts/);
+  });
+
+  test("it is killed with three tool calls in flight, which run again under their keys", () => {
+    expect(played.out).toContain("SIGKILL with 3 tool calls in flight.");
+    for (const tool of ["count_lines", "scan_todos", "find_copies"]) {
+      expect(played.out).toMatch(new RegExp(`… ${tool} +begun, no result`));
+      expect(played.out).toMatch(
+        new RegExp(`↻ ${tool} {2}was in flight: runs again, pure, key audit/main/3:0/call_\\d`),
+      );
+    }
+    expect(played.out).toContain("the process before this one died; this one goes on");
+  });
+
+  test("a tool that finished before the kill is not called again", () => {
+    expect(played.out).toMatch(/= git_history 200 {2}kept, not run again/);
+    expect(played.out).toMatch(/= read_file README\.md {2}kept, not run again/);
+    expect(played.out).toContain("nothing that had finished ran twice");
+    const effects = effectsOf(played.state);
+    for (const [key, lines] of effects) {
+      const first = lines.findIndex(({ what }) => what === "finished");
+      expect(lines.slice(first + 1), key).toEqual([]);
+    }
+    const repeated = [...effects.values()].filter((lines) => lines.filter(({ what }) => what === "began").length > 1);
+    expect(repeated.map((lines) => lines[0]?.name).sort()).toEqual([
+      "count_lines",
+      "find_copies",
+      "list_files",
+      "scan_todos",
+    ]);
+  });
+
+  test("the question is answered by another process than the one that asked", () => {
+    expect(played.out).toContain("yes (there is no terminal to ask at)");
+    expect(played.pids).toHaveLength(5);
+    expect(new Set(played.pids).size).toBe(5);
+  });
+
+  test("the history says what each step changed, and a fork ends otherwise", () => {
+    expect(played.out).toMatch(/^ {2}4 +tools +[\d.]+ KB {3}messages \+\d, facts (\w+\+?)+ set$/m);
+    expect(played.out).toMatch(/^ {2}answer +yes +no$/m);
+    expect(played.out).toMatch(/^ {2}last steps +judge → ask → write +judge → ask → decline$/m);
+    expect(played.out).toMatch(/^ {2}report +written +not written$/m);
+  });
+
+  test("the summary counts steps, calls, retries, bytes and time", () => {
+    expect(played.out).toMatch(
+      /In all {2}12 steps · \d+ tool calls · 1 retry · [\d.]+ KB of changes saved · \d+ effects finished, none run again after that · 5 processes · [\d.]+ m?s/,
+    );
+  });
+
+  test("the report holds the findings", () => {
+    const report = readFileSync(/^Report: {3}(.+)$/m.exec(played.out)?.[1] ?? "", "utf8");
+    expect(report).toContain("**act now.**");
+    expect(report).toContain("| high | packages/lid | text that looks like a secret in packages/lid/src/lid.ts |");
+    expect(report).toContain("- todos: 1 comment TODO, FIXME or HACK");
+    expect(report).toContain("- history: 2 commits read");
+  });
+
+  test("a secret of the tree is in no file that the demo wrote", () => {
+    expect(played.out).toMatch(/read_file src\/index\.ts .*1 secret taken out/);
+    for (const name of readdirSync(played.state)) {
+      const bytes = readFileSync(join(played.state, name));
+      expect(bytes.includes(token), name).toBe(false);
+    }
+  });
+
+  test("the audited tree is as it was, and no process is left", () => {
+    expect(git(target, "status", "--porcelain", "--ignored")).toBe("");
+    expect(alive(played.pids)).toEqual([]);
+    expect(processesOf(home)).toEqual([]);
+  });
+});
+
+test("without --keep only the report stays, and with --out nothing but the report where it was asked for", async () => {
+  const home = scratch();
+  const target = repository(join(home, "teapot"));
+  const first = await play(home, [target]);
+  expect(first.code).toBe(0);
+  expect(readdirSync(first.state)).toEqual(["report.md"]);
+  const second = await play(home, [target, "--out", "mine.md"]);
+  expect(second.code).toBe(0);
+  expect(readdirSync(home).filter((name) => name.startsWith("statewright-demo-"))).toHaveLength(1);
+  expect(readFileSync(join(home, "mine.md"), "utf8")).toContain("# Audit");
+});
+
+test("a person who says no gets no report where it would have gone; the other branch writes its own", async () => {
+  const home = scratch();
+  const played = await play(home, [repository(join(home, "teapot")), "--answer", "no"]);
+  expect(played.code).toBe(0);
+  expect(played.out).toMatch(/^ {2}report +not written +written$/m);
+  expect(readdirSync(played.state)).toEqual(["report.other-answer.md"]);
+});
+
+/** A program of many Linux hosts that gives a command a terminal. */
+const terminalProgram = "script";
+const canPlayTerminal = process.platform === "linux" && spawnSync(terminalProgram, ["--version"]).status === 0;
+
+test.skipIf(!canPlayTerminal)("at a terminal the person is asked, in colour, and the note is kept", async () => {
+  const home = scratch();
+  const target = repository(join(home, "teapot"));
+  const command = `'${process.execPath}' '${entry}' '${target}' --keep`;
+  const { NO_COLOR: _plain, ...inherited } = process.env;
+  const terminal = spawn(terminalProgram, ["-qec", command, "/dev/null"], {
+    env: { ...inherited, TMPDIR: home, TERM: "xterm" },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  let out = "";
+  let asked = 0;
+  terminal.stdout.setEncoding("utf8").on("data", (text: string) => {
+    out += text;
+    const answers = ["perhaps\n", "no\n", "not today\n"];
+    for (; asked < (out.match(/yes or no\? |a note \(or just Enter\): /g) ?? []).length; asked++)
+      terminal.stdin.write(answers[asked] ?? "\n");
+  });
+  const code = await new Promise((resolve) => terminal.once("close", resolve));
+  expect(code).toBe(0);
+  expect(out).toContain("\u001b[1m");
+  expect(out).toMatch(/answer +no +yes/);
+  expect(out).toMatch(/note +not today/);
+  expect(processesOf(home)).toEqual([]);
+});

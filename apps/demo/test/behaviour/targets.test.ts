@@ -1,0 +1,122 @@
+import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { alive, play, processesOf, scratch } from "../support/demo.ts";
+import { repository, tree } from "../support/trees.ts";
+
+test.each([
+  ["a missing folder", ["nowhere"], /^There is no folder ".+nowhere"\./],
+  ["a file instead of a folder", ["a-file"], /^".+a-file" is a file, not a folder\. Its folder is ".+"\./],
+  ["two folders", ["a", "b"], /^One folder at a time, please: got "a", "b"\./],
+  ["an unknown option", ["--frobnicate"], /^Unknown option '--frobnicate'[\s\S]+npm run demo \[-- \[folder\]/],
+  ["a model without its key", ["--model", "openai/gpt-5"], /^--model openai\/gpt-5 needs a key: set OPENAI_API_KEY/],
+  [
+    "a word that is no model",
+    ["--model", "gpt"],
+    /^--model "gpt" is not the name of a model\. Write it as "provider\/name"\./,
+  ],
+  [
+    "a report into a folder that is not there",
+    ["--out", "nowhere/report.md"],
+    /^--out: there is no folder ".+nowhere"\./,
+  ],
+  ["a resume of what is no stopped demo", ["--resume", "."], /^".+" does not hold a stopped demo\./],
+  ["an answer that is none", ["--answer", "perhaps"], /^--answer is "perhaps"\. Say yes or no\./],
+])("%s is refused with one clear message, and nothing is begun", async (_what, args, message) => {
+  const home = tree(scratch(), { "a-file": "" });
+  const played = await play(home, args, { env: { OPENAI_API_KEY: "" } });
+  expect(played.code).toBe(2);
+  expect(played.err).toMatch(message);
+  expect(played.out).toBe("");
+  expect(readdirSync(home)).toEqual(["a-file"]);
+});
+
+test("a folder without git and without packages is audited by its folders, in any language", async () => {
+  const home = scratch();
+  const target = tree(join(home, "plain"), {
+    Makefile: "all:\n",
+    "src/main.c": "int main(void) { return 0; }\n",
+    "docs/a.md": "# A\n",
+  });
+  const played = await play(home, [target]);
+  expect(played.err).toBe("");
+  expect(played.code).toBe(0);
+  expect(played.out).toContain("no git history: this folder is not in a git repository");
+  expect(played.out).toMatch(/✓ check src {2}/);
+  expect(played.out).toMatch(/✓ check \. {2}/);
+  expect(played.out).toContain("1 source file, no tests");
+});
+
+test("a host without git is told as such", async () => {
+  const home = scratch();
+  const played = await play(home, [repository(join(home, "teapot"))], { env: { PATH: join(home, "no-tools-here") } });
+  expect(played.err).toBe("");
+  expect(played.code).toBe(0);
+  expect(played.out).toContain("no git history: this host has no git");
+});
+
+test("an empty tree has nothing to check, and the demo still tells its whole story", async () => {
+  const home = scratch();
+  mkdirSync(join(home, "empty"));
+  const played = await play(home, [join(home, "empty")]);
+  expect(played.err).toBe("");
+  expect(played.code).toBe(0);
+  expect(played.out).toContain("There is nothing to audit: the tree is empty.");
+  expect(played.out).toContain("SIGKILL with 3 tool calls in flight.");
+});
+
+const root = process.getuid?.() === 0;
+
+// Root reads everything: the demo then runs as nobody.
+test.skipIf(process.platform === "win32")(
+  "a file and a folder that cannot be read are findings, not failures",
+  async () => {
+    const home = scratch();
+    const target = tree(join(home, "locked"), {
+      "src/a.py": "a = 1\n",
+      "src/b.py": "b = 1\n",
+      "closed/c.py": "c = 1\n",
+    });
+    symlinkSync("/etc", join(target, "src/elsewhere"));
+    chmodSync(join(target, "src/b.py"), 0o000);
+    chmodSync(join(target, "closed"), 0o000);
+    const played = await play(home, [target], root ? { uid: 65_534, env: { HOME: home } } : {});
+    expect(played.err).toBe("");
+    expect(played.code).toBe(0);
+    const report = readFileSync(join(played.state, "report.md"), "utf8");
+    expect(report).toContain("| low | src | files that cannot be read: src/b.py |");
+    expect(report).toContain("1 folder could not be read");
+    expect(report).not.toContain("passwd");
+    chmodSync(join(target, "closed"), 0o700);
+  },
+);
+
+test("a folder that cannot be read at all is refused", async () => {
+  const home = scratch();
+  mkdirSync(join(home, "closed"));
+  chmodSync(join(home, "closed"), 0o000);
+  const played = await play(home, [join(home, "closed")], root ? { uid: 65_534 } : {});
+  expect(played.code).toBe(2);
+  expect(played.err).toMatch(/^The folder ".+closed" cannot be read\./);
+});
+
+test("a huge tree is looked at within bounds, and the report says so", async () => {
+  const home = scratch();
+  const files = Array.from({ length: 5_500 }, (_file, index) => [`part-${index % 40}/file-${index}.js`, `${index}\n`]);
+  const played = await play(home, [tree(join(home, "huge"), Object.fromEntries(files))]);
+  expect(played.err).toBe("");
+  expect(played.code).toBe(0);
+  expect(played.out.match(/✓ check /g)).toHaveLength(24);
+  expect(readFileSync(join(played.state, "report.md"), "utf8")).toContain("the first of a larger tree");
+});
+
+test("what a name or a file says is printed, never obeyed by the terminal", async () => {
+  const home = scratch();
+  const target = tree(join(home, "odd"), { "README.md": "# \u001b[2JGone\n", "a\u001b]0;b\u0007|c/x.py": "x = 1\n" });
+  const played = await play(home, [target]);
+  expect(played.code).toBe(0);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: this is what must not be there
+  expect(played.out).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
+  expect(alive(played.pids)).toEqual([]);
+  expect(processesOf(home)).toEqual([]);
+});

@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import { Capture } from "../src/capture.ts";
+
+const text = "aé€😀".repeat(50);
+const bytes = Buffer.from(text);
+
+test("text comes out whole, wherever the chunks are cut", () => {
+  for (let size = 1; size <= 11; size++) {
+    const capture = new Capture(bytes.length);
+    let streamed = "";
+    for (let at = 0; at < bytes.length; at += size) streamed += capture.add(bytes.subarray(at, at + size));
+    expect(streamed + capture.end()).toBe(text);
+    expect(capture.captured()).toEqual({ text, droppedBytes: 0 });
+  }
+});
+
+test("what is too long keeps its beginning and its end, counts the middle, and cuts no character", () => {
+  for (let maxBytes = 0; maxBytes < bytes.length; maxBytes++) {
+    for (const size of [1, 3, 64, bytes.length]) {
+      const capture = new Capture(maxBytes);
+      for (let at = 0; at < bytes.length; at += size) capture.add(bytes.subarray(at, at + size));
+      const captured = capture.captured();
+      const [head = "", tail = ""] = captured.text.split(/\n\[\.\.\. \d+ bytes left out \.\.\.\]\n/);
+      expect(text.startsWith(head)).toBe(true);
+      expect(text.endsWith(tail)).toBe(true);
+      const kept = Buffer.byteLength(head) + Buffer.byteLength(tail);
+      expect(kept + captured.droppedBytes).toBe(bytes.length);
+      expect(kept).toBeLessThanOrEqual(maxBytes);
+      expect(kept).toBeGreaterThanOrEqual(maxBytes - 6);
+      expect(captured.text).toContain(`[... ${captured.droppedBytes} bytes left out ...]`);
+    }
+  }
+});
+
+test("bytes that are no UTF-8 become U+FFFD and are not lost from the count", () => {
+  const capture = new Capture(4);
+  expect(capture.add(Buffer.from([0x61, 0xff, 0x80, 0x80, 0x80, 0x80, 0x80, 0x62]))).toContain("\ufffd");
+  const { droppedBytes, text: kept } = capture.captured();
+  expect(droppedBytes).toBeGreaterThanOrEqual(4);
+  expect(kept.startsWith("a\ufffd")).toBe(true);
+  expect(kept.endsWith("b")).toBe(true);
+});
+
+test("a stream that ends inside a character says so once", () => {
+  const capture = new Capture(100);
+  expect(capture.add(Buffer.from([0x61, 0xe2, 0x82]))).toBe("a");
+  expect(capture.end()).toBe("\ufffd");
+});

@@ -1,0 +1,495 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { endGroup, HostError, isHostError, type RunningProcess, runProcess, startProcess } from "../src/index.ts";
+import { gated, groupOf, signalGroup, spawnWatcher } from "../src/process-group.ts";
+import { childrenOf, failureOf, isRunning, membersOf, onLinux, outputWatch, stillWorld, until } from "./processes.ts";
+
+const posix = process.platform !== "win32";
+const folder = mkdtempSync(join(tmpdir(), "statewright-process-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const fixture = (name: string) => fileURLToPath(new URL(`fixtures/${name}`, import.meta.url));
+const sh = (script: string) => ["-c", script];
+const node = (script: string, ...args: string[]) => ["-e", script, ...args];
+
+describe.runIf(posix)("a command", () => {
+  test("that fails is a result with both outputs and its exit code", async () => {
+    const result = await runProcess("sh", sh("echo o; echo e >&2; exit 3"));
+    expect(result).toMatchObject({ exitCode: 3, signal: undefined, ended: "exited", stdout: "o\n", stderr: "e\n" });
+    expect(result).toMatchObject({ truncated: false, droppedBytes: { stdout: 0, stderr: 0 } });
+    expect(result.durationMs).toBeGreaterThan(0);
+  });
+
+  test("gets its arguments as they are, whatever a shell would make of them", async () => {
+    const args = ["$HOME", "`id`", "; rm -rf x", "a b", "", "'\"", "*", "line\nline", "-n", "é😀"];
+    const script = "process.stdout.write(JSON.stringify(process.argv.slice(1)))";
+    const { stdout } = await runProcess(process.execPath, [...node(script, "--"), ...args]);
+    expect(JSON.parse(stdout)).toEqual(args);
+  });
+
+  test("sees the allowed variables and those that it is given, no others", async () => {
+    process.env["STATEWRIGHT_TEST_SECRET"] = "hidden";
+    process.env["STATEWRIGHT_TEST_NAMED"] = "named";
+    const script = "process.stdout.write(JSON.stringify(process.env))";
+    const seen = async (options: object) =>
+      JSON.parse((await runProcess(process.execPath, node(script), options)).stdout);
+    const allowed = /^(?:PATH|HOME|LANG|LC_[A-Z]+|TERM|TMPDIR|TZ)$/;
+    // Set by the gate, and by a bash that stands in for sh.
+    const ofTheShell = ["SHLVL", "_"];
+
+    const plain = Object.keys(await seen({ env: { GIVEN: "a=b\nc", PWD: process.cwd() } })).filter(
+      (n) => !ofTheShell.includes(n),
+    );
+    expect(plain.filter((name) => !allowed.test(name)).sort()).toEqual(["GIVEN", "PWD"]);
+    expect(await seen({ env: { GIVEN: "a=b\nc", PWD: process.cwd() } })).toMatchObject({
+      GIVEN: "a=b\nc",
+      PWD: process.cwd(),
+    });
+    expect(await seen({})).not.toHaveProperty("PWD");
+    const named = await seen({ inherit: ["STATEWRIGHT_TEST_NAMED"] });
+    expect(named).toMatchObject({ STATEWRIGHT_TEST_NAMED: "named" });
+    expect(named).not.toHaveProperty("STATEWRIGHT_TEST_SECRET");
+    expect(await seen({ inherit: "all" })).toMatchObject({ STATEWRIGHT_TEST_SECRET: "hidden" });
+    delete process.env["STATEWRIGHT_TEST_SECRET"];
+    delete process.env["STATEWRIGHT_TEST_NAMED"];
+  });
+
+  test.runIf(existsSync("/bin/bash"))(
+    "in bash does not run the start file of its user, with an input or without",
+    async () => {
+      writeFileSync(join(folder, ".bashrc"), "echo from the start file\n");
+      for (const options of [{}, { input: "x" }]) {
+        const result = await runProcess("/bin/bash", sh("echo ran"), { ...options, env: { HOME: folder } });
+        expect(result).toMatchObject({ stdout: "ran\n", stderr: "" });
+      }
+    },
+  );
+
+  test("starts in the folder that it is given", async () => {
+    expect((await runProcess("pwd", ["-P"], { cwd: "/" })).stdout).toBe("/\n");
+  });
+
+  test("reads its input to the end, and none when there is none", async () => {
+    const input = "é😀\n".repeat(200_000);
+    const { stdout } = await runProcess("cat", [], { input, maxBytes: 10_000_000 });
+    expect(stdout).toBe(input);
+    expect((await runProcess("cat")).stdout).toBe("");
+  });
+
+  test("that does not read its input still ends well", async () => {
+    expect(await runProcess("true", [], { input: "x".repeat(5_000_000) })).toMatchObject({ exitCode: 0 });
+  });
+
+  test("hands its output on while it runs, whole characters only", async () => {
+    const output = outputWatch();
+    const errors = outputWatch();
+    const script = `
+      process.stdout.write(Buffer.from([0xf0, 0x9f]));
+      process.stderr.write("half");
+      process.stdin.once("data", () => process.stdout.write(Buffer.from([0x98, 0x80]), () => process.exit(0)));`;
+    const running = await startProcess(process.execPath, node(script), {
+      keepInputOpen: true,
+      onOutput: (chunk, stream) => (stream === "stdout" ? output : errors).onOutput(chunk),
+    });
+    await errors.seen("half");
+    expect(output.all()).toBe("");
+    await running.write("go");
+    expect((await running.result).stdout).toBe("😀");
+    expect(output.all()).toBe("😀");
+  });
+
+  test("can be spoken with, until its input is closed", async () => {
+    const output = outputWatch();
+    const running = await startProcess("cat", [], { keepInputOpen: true, onOutput: output.onOutput });
+    await running.write("one\n");
+    await output.seen("one\n");
+    await running.write(Buffer.from("two\n"));
+    running.endInput();
+    expect(await running.result).toMatchObject({ stdout: "one\ntwo\n", exitCode: 0 });
+    const error = await failureOf(running.write("three"));
+    expect(error).toMatchObject({ name: "HostError", code: "io" });
+  });
+
+  test("keeps the beginning and the end of a long output", async () => {
+    const result = await runProcess("sh", sh("echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last"), {
+      maxBytes: 1000,
+    });
+    expect(result.truncated).toBe(true);
+    expect(result.droppedBytes).toEqual({ stdout: 3_000_000 + 12 - 1000, stderr: 0 });
+    expect(result.stdout.startsWith("first\nxxx")).toBe(true);
+    expect(result.stdout.endsWith("xxx\nlast\n")).toBe(true);
+    expect(result.stdout.length).toBeLessThan(1100);
+  });
+
+  test("does not run when its parent dies between its fork and the word to the watcher", async () => {
+    const { command, args } = gated("touch", [join(folder, "ran")], {});
+    const child = spawn(command, args, { stdio: ["ignore", "ignore", "ignore", "pipe"] });
+    const gate = child.stdio[3];
+    gate?.destroy();
+    await once(child, "exit");
+    expect(readdirSync(folder)).not.toContain("ran");
+  });
+});
+
+describe.runIf(posix)("a command that cannot be started", () => {
+  const startFailure = (command: string, args: readonly string[] = [], options: object = {}) =>
+    failureOf(runProcess(command, args, options));
+
+  test("is an error that names it and what to do", async () => {
+    const error = await startFailure("no-such-command-here");
+    expect(error).toBeInstanceOf(HostError);
+    expect(isHostError(error)).toBe(true);
+    expect(error).toMatchObject({ code: "spawn_failed", systemCode: "ENOENT" });
+    expect(String(error)).toBe(
+      "HostError: Cannot start no-such-command-here (spawn ENOENT): there is no such command. " +
+        "Install it, correct its name, or give the full path of its file.",
+    );
+  });
+
+  test("says which of its parts is wrong", async () => {
+    const plain = join(folder, "plain.txt");
+    writeFileSync(plain, "text");
+    chmodSync(plain, 0o644);
+    const cases: [string, readonly string[], object, string][] = [
+      [plain, [], {}, "EACCES"],
+      [folder, [], {}, "EACCES"],
+      [join(plain, "x"), [], {}, "ENOENT"],
+      ["./missing", [], {}, "ENOENT"],
+      ["", [], {}, "ENOENT"],
+      ["true", ["a\0b"], {}, "ERR_INVALID_ARG_VALUE"],
+      ["true", [], { env: { "A-B": "1" } }, ""],
+      ["true", [], { cwd: join(folder, "missing") }, "ENOENT"],
+      ["true", [], { cwd: plain }, "ENOTDIR"],
+    ];
+    for (const [command, args, options, systemCode] of cases) {
+      const error = await startFailure(command, args, options);
+      expect(error).toMatchObject({ code: "spawn_failed" });
+      if (systemCode !== "") expect(error).toMatchObject({ systemCode });
+      expect(String(error)).toContain(`Cannot start ${command}`);
+    }
+  });
+
+  test("because its arguments are too large says so", async () => {
+    expect(await startFailure("true", ["x".repeat(5_000_000)])).toMatchObject({ code: "too_large" });
+  });
+
+  test("because no file handle is left is a clear error, and works once there are some", async () => {
+    const { stdout, stderr } = await runProcess("sh", [
+      "-c",
+      'ulimit -n 64; exec "$0" "$1"',
+      process.execPath,
+      fixture("no-handles.ts"),
+    ]);
+    expect(stderr).toBe("");
+    const [before, without, after] = JSON.parse(stdout);
+    expect([before, after]).toEqual(["ran", "ran"]);
+    expect(without).toMatch(/^spawn_failed: Cannot start echo \(spawn EMFILE\): .*ulimit -n/);
+  });
+});
+
+describe.runIf(posix)("a name that looks like an option", () => {
+  test("is still a command", async () => {
+    const file = join(folder, "-c");
+    writeFileSync(file, "#!/bin/sh\necho ran $1\n");
+    chmodSync(file, 0o755);
+    const env = { PATH: `${folder}:${process.env["PATH"]}` };
+    expect((await runProcess("-c", ["x"], { env })).stdout).toBe("ran x\n");
+  });
+});
+
+describe.runIf(posix)("an end", () => {
+  test("T43 by a signal is 128 + n, exit 127 is a result, and a missing shell is an error", async () => {
+    expect(await runProcess("sh", sh("kill -9 $$"))).toMatchObject({
+      exitCode: 137,
+      signal: "SIGKILL",
+      ended: "exited",
+    });
+    expect(await runProcess("sh", sh("kill -TERM $$"))).toMatchObject({ exitCode: 143, signal: "SIGTERM" });
+    const missing = await runProcess("sh", sh("no-such-command-here"));
+    expect(missing).toMatchObject({ exitCode: 127, signal: undefined, ended: "exited" });
+    expect(missing.stderr).toContain("no-such-command-here");
+    const error = await failureOf(runProcess("/no/such/shell", sh("true")));
+    expect(error).toMatchObject({ code: "spawn_failed", systemCode: "ENOENT" });
+    expect(String(error)).toContain("spawn ENOENT");
+  });
+
+  test.runIf(onLinux)("T42 of a shell takes the child that holds its pipe with it", async () => {
+    const output = outputWatch();
+    const { world, armed } = stillWorld();
+    const running = await startProcess("sh", sh("sleep 1000 & echo child $!; wait"), {
+      onOutput: output.onOutput,
+      world,
+    });
+    await output.seen("\n");
+    expect(membersOf(running.group.id)).toHaveLength(2);
+    // Time stands still, so neither the grace nor the lingering can have helped.
+    const result = await running.stop();
+    expect(result).toMatchObject({ ended: "stopped", signal: "SIGTERM", exitCode: 143 });
+    await until(() => membersOf(running.group.id).length === 0);
+    expect(armed()).toBe(0);
+  });
+
+  test("by its deadline is an error with what was written so far", async () => {
+    const { world, advance } = stillWorld();
+    const output = outputWatch();
+    const error = failureOf(
+      runProcess("sh", sh("echo before; sleep 1000; echo after"), {
+        timeoutMs: 5000,
+        world,
+        onOutput: output.onOutput,
+      }),
+    );
+    await output.seen("before");
+    advance(5000);
+    expect(await error).toMatchObject({
+      code: "timeout",
+      result: { ended: "timeout", stdout: "before\n", durationMs: 5000 },
+    });
+    expect(String(await error)).toContain("sh did not end within 5000 ms");
+  });
+
+  test("by its deadline is not mistaken for success when the command makes it one", async () => {
+    const { world, advance } = stillWorld();
+    const output = outputWatch();
+    const script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done";
+    const error = failureOf(runProcess("sh", sh(script), { timeoutMs: 1, world, onOutput: output.onOutput }));
+    await output.seen("ready");
+    advance(1);
+    expect(await error).toMatchObject({ code: "timeout", result: { exitCode: 0 } });
+  });
+
+  test.runIf(onLinux)("by SIGKILL comes after the grace to what ignores SIGTERM, grandchildren too", async () => {
+    const { world, advance } = stillWorld();
+    const output = outputWatch();
+    const script = 'trap "" TERM; sh -c "echo ready; exec sleep 1000" & wait; sleep 1000';
+    const running = await startProcess("sh", sh(script), { world, onOutput: output.onOutput });
+    await output.seen("ready");
+    const result = running.stop();
+    advance(1999);
+    expect(membersOf(running.group.id).length).toBeGreaterThanOrEqual(2);
+    advance(1);
+    expect(await result).toMatchObject({ ended: "stopped", signal: "SIGKILL", exitCode: 137, durationMs: 2000 });
+    await until(() => membersOf(running.group.id).length === 0);
+  });
+
+  test.runIf(onLinux)("of a stopped shell leaves its child the rest of the grace to finish", async () => {
+    const { world, advance } = stillWorld();
+    const output = outputWatch();
+    const child = 'trap "echo got; read x < fifo; echo saved; exit" TERM; echo ready; while :; do sleep 0.01; done';
+    const path = mkdtempSync(join(folder, "grace-"));
+    await runProcess("mkfifo", ["fifo"], { cwd: path });
+    const running = await startProcess("sh", sh(`sh -c '${child}' & wait`), {
+      world,
+      cwd: path,
+      onOutput: output.onOutput,
+    });
+    await output.seen("ready");
+    const result = running.stop();
+    await output.seen("got");
+    await until(() => !membersOf(running.group.id).includes(running.group.id));
+    advance(1999);
+    writeFileSync(join(path, "fifo"), "go\n");
+    expect((await result).stdout).toBe("ready\ngot\nsaved\n");
+  });
+
+  test("by an abort is an error that carries the output, and no later output comes", async () => {
+    const controller = new AbortController();
+    const output = outputWatch();
+    const running = runProcess("sh", sh("echo 1; sleep 60; echo 2"), {
+      signal: controller.signal,
+      onOutput: (chunk) => {
+        output.onOutput(chunk);
+        controller.abort();
+      },
+    });
+    expect(await failureOf(running)).toMatchObject({
+      code: "cancelled",
+      result: { ended: "cancelled", stdout: "1\n" },
+    });
+    expect(output.all()).toBe("1\n");
+  });
+
+  test("before the start starts nothing", async () => {
+    const file = join(folder, "started");
+    const error = await failureOf(runProcess("touch", [file], { signal: AbortSignal.abort() }));
+    expect(error).toMatchObject({ code: "cancelled", result: undefined });
+    expect(readdirSync(folder)).not.toContain("started");
+  });
+
+  test.runIf(onLinux)("of the command ends what it left running without a pipe", async () => {
+    const running = await startProcess("sh", sh("sleep 1000 >/dev/null 2>&1 & echo done"), {
+      world: stillWorld().world,
+    });
+    expect(await running.result).toMatchObject({ exitCode: 0, ended: "exited", stdout: "done\n" });
+    await until(() => membersOf(running.group.id).length === 0);
+  });
+
+  test.runIf(onLinux)("of the command gives what holds its output a moment, then ends it", async () => {
+    const { world, advance } = stillWorld();
+    const running = await startProcess("sh", sh("sleep 1000 & echo done"), { world });
+    await until(() => !membersOf(running.group.id).includes(running.group.id));
+    let settled = false;
+    running.result.then(() => {
+      settled = true;
+    });
+    await until(() => membersOf(running.group.id).length === 1);
+    expect(settled).toBe(false);
+    await advanceUntilDone(running, () => advance(200));
+    expect(await running.result).toMatchObject({ exitCode: 0, ended: "exited", stdout: "done\n" });
+    await until(() => membersOf(running.group.id).length === 0);
+  });
+
+  test.runIf(onLinux)("of the command is told even when something left its group with the pipe", async () => {
+    const { world, advance } = stillWorld();
+    const script = `const { spawn } = require("node:child_process");
+      const child = spawn("sleep", ["1000"], { detached: true, stdio: "inherit" });
+      console.log(child.pid); child.unref();`;
+    const running = await startProcess(process.execPath, node(script), { world });
+    await advanceUntilDone(running, () => advance(200));
+    const result = await running.result;
+    const escaped = Number(result.stdout);
+    expect(isRunning(escaped)).toBe(true);
+    process.kill(escaped, "SIGKILL");
+    await until(() => !isRunning(escaped));
+  });
+
+  test("of a process whose listener throws is that error, with nothing left running", async () => {
+    const running = await startProcess("sh", sh("echo x; sleep 1000"), {
+      onOutput: () => {
+        throw new Error("listener broke");
+      },
+    });
+    expect(await failureOf(running.result)).toMatchObject({ message: "listener broke" });
+    if (onLinux) await until(() => membersOf(running.group.id).length === 0);
+  });
+});
+
+/** Move time on, again and again, until a process has told its result. */
+async function advanceUntilDone(running: RunningProcess, advance: () => void): Promise<void> {
+  let done = false;
+  running.result.finally(() => {
+    done = true;
+  });
+  await until(() => {
+    advance();
+    return done;
+  });
+}
+
+const strays: ChildProcess[] = [];
+afterEach(() => {
+  for (const stray of strays.splice(0)) stray.kill("SIGKILL");
+});
+
+/** A parent of its own, with what it says. */
+function startParent(...commands: string[]) {
+  const parent = spawn(process.execPath, [fixture("parent.ts"), ...commands], { stdio: ["pipe", "pipe", "inherit"] });
+  strays.push(parent);
+  const output = outputWatch();
+  parent.stdout.on("data", (chunk: Buffer) => output.onOutput(String(chunk)));
+  const groups = () =>
+    [...output.all().matchAll(/^group (\d+) (.*)$/gm)].map(([, id, born]) => ({ id: Number(id), born }));
+  return { parent, output, groups, pid: parent.pid ?? 0 };
+}
+
+describe.runIf(onLinux)("a parent killed by SIGKILL", () => {
+  const lives = "sleep 1000 & echo ready-; wait";
+
+  test("takes every group with it, grandchildren and the watcher too", async () => {
+    const { parent, output, groups, pid } = startParent(
+      `${lives}; echo a`,
+      `trap "" TERM HUP; ${lives}; echo b`,
+      "exit 0",
+    );
+    await until(() => output.all().split("ready-").length === 3 && groups().length === 3);
+    const ids = groups().map((group) => group.id);
+    // The third has ended: its number is nobody's, and only two groups of two live, beside the watcher.
+    await until(() => membersOf(ids[2] ?? 0).length === 0);
+    await until(() => ids.flatMap(membersOf).length === 4);
+    const children = childrenOf(pid);
+    expect(children).toHaveLength(3);
+    parent.kill("SIGKILL");
+    await once(parent, "exit");
+    await until(() => ids.flatMap(membersOf).length === 0);
+    await until(() => !children.some(isRunning));
+  });
+
+  test("takes them with it when its watcher was ended before", async () => {
+    const { parent, output, groups, pid } = startParent(lives);
+    await until(() => output.all().includes("ready-") && groups().length === 1);
+    const [group] = groups();
+    const watchers = () => childrenOf(pid).filter((child) => child !== group?.id);
+    const [first = 0] = watchers();
+    process.kill(first, "SIGKILL");
+    await until(() => watchers().some((watcher) => watcher !== first));
+    // An answer means that the turn in which the new watcher was told is over.
+    parent.stdin.write("there?\n");
+    await output.seen("heard there?");
+    parent.kill("SIGKILL");
+    await once(parent, "exit");
+    await until(() => membersOf(group?.id ?? 0).length === 0);
+  });
+
+  test("ends by its watcher the groups that live, and none that has only their number", async () => {
+    const strangers = [0, 1, 2].map(() => spawn("sleep", ["1000"], { detached: true, stdio: "ignore" }));
+    strays.push(...strangers);
+    const [live = 0, released = 0, reborn = 0] = strangers.map((stranger) => stranger.pid ?? 0);
+    const bornOf = (pid: number) => groupOf(pid).born?.split("/")[1];
+    const watcher = spawnWatcher();
+    for (const pid of [live, released]) watcher?.stdin?.write(`+ ${pid} ${bornOf(pid)}\n`);
+    watcher?.stdin?.write(`+ ${reborn} 1${bornOf(reborn)}\n- ${released} -\n- 99 -\n`);
+    watcher?.stdin?.end();
+    await once(strangers[0]!, "exit");
+    if (watcher?.exitCode === null) await once(watcher, "exit");
+    expect([live, released, reborn].map(isRunning)).toEqual([false, true, true]);
+    for (const stranger of strangers) stranger.kill("SIGKILL");
+  });
+
+  test("leaves alone what has the number of a group but not its birth", async () => {
+    const stranger = spawn("sleep", ["1000"], { detached: true, stdio: "ignore" });
+    strays.push(stranger);
+    const id = stranger.pid ?? 0;
+    const recorded = await startProcess("sleep", ["1000"]);
+    // As if it had got the pid of a leader that was collected.
+    expect(signalGroup(id, "SIGKILL", true)).toBe(false);
+    expect(endGroup({ id, born: `${recorded.group.born}0` })).toBe("gone");
+    expect(endGroup({ id })).toBe("unknown");
+    expect(endGroup({ id: 1, born: "x/1" })).toBe("unknown");
+    expect(isRunning(id)).toBe(true);
+    expect(endGroup(recorded.group)).toBe("killed");
+    expect(await recorded.result).toMatchObject({ signal: "SIGKILL", ended: "exited" });
+    expect(endGroup(recorded.group)).toBe("gone");
+    stranger.kill("SIGKILL");
+    await once(stranger, "exit");
+  });
+
+  test("R11 argv and not shell, an allowed environment, a group of its own, a deadline, and death with its parent", async () => {
+    process.env["STATEWRIGHT_TEST_SECRET"] = "hidden";
+    const { world, advance } = stillWorld();
+    const output = outputWatch();
+    const script = `console.log(JSON.stringify({ args: process.argv.slice(1), secret: process.env.STATEWRIGHT_TEST_SECRET }));
+      console.log("end"); setInterval(() => {}, 1e6);`;
+    const running = await startProcess(process.execPath, node(script, "$(id); x"), {
+      timeoutMs: 60_000,
+      world,
+      onOutput: output.onOutput,
+    });
+    delete process.env["STATEWRIGHT_TEST_SECRET"];
+    await output.seen("end");
+    expect(JSON.parse(output.all().split("\n")[0] ?? "")).toEqual({ args: ["$(id); x"] });
+    expect(membersOf(running.group.id)).toEqual([running.group.id]);
+    advance(60_000);
+    expect(await running.result).toMatchObject({ ended: "timeout" });
+
+    const { parent, output: said, groups } = startParent(lives);
+    await until(() => said.all().includes("ready-") && groups().length === 1);
+    parent.kill("SIGKILL");
+    await once(parent, "exit");
+    await until(() => membersOf(groups()[0]?.id ?? 0).length === 0);
+  });
+});
