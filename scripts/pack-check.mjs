@@ -9,8 +9,11 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { anthropicServer } from "../packages/statewright/test/support/anthropic-server.ts";
 
+// Everything loads on the oldest; SQLite needs the next one, and says so on the oldest instead of crashing.
 const OLDEST_NODE = "22.12.0";
+const OLDEST_NODE_WITH_SQLITE = "22.14.0";
 const TYPESCRIPTS = ["5.9", "7"];
+const ended = "done: 4 messages saved in agent.db";
 const emitFlags = [
   "--module",
   "nodenext",
@@ -58,7 +61,12 @@ async function main() {
   installInto(project, Object.fromEntries(packages.map(({ name }, index) => [name, `file:${tarballs[index]}`])));
   if (problems.length > 0) return;
 
-  const nodes = { [process.version]: process.execPath, [`v${OLDEST_NODE}`]: oldestNode() };
+  const oldest = nodeOf(OLDEST_NODE);
+  const nodes = { [process.version]: process.execPath, [`v${OLDEST_NODE}`]: oldest };
+  const nodesWithSqlite = {
+    [process.version]: process.execPath,
+    [`v${OLDEST_NODE_WITH_SQLITE}`]: nodeOf(OLDEST_NODE_WITH_SQLITE),
+  };
   for (const [version, node] of Object.entries(nodes)) {
     // An entry that takes the user's vitest cannot be loaded outside of it.
     for (const entry of entries.filter((entry) => !entry.endsWith("/vitest"))) {
@@ -91,14 +99,17 @@ async function main() {
       !step(`compile the first program with TypeScript ${version}`, process.execPath, [tsc, ...emit], { cwd: project })
     )
       continue;
-    for (const [name, node] of Object.entries(nodes)) {
-      await firstProgram(`the first program, compiled by TypeScript ${version}, on Node ${name}`, node, outDir);
+    for (const [name, node] of Object.entries(nodesWithSqlite)) {
+      const what = `the first program, compiled by TypeScript ${version}, on Node ${name}`;
+      await firstProgram(what, node, outDir, (code, printed) => code === 0 && printed.includes(ended));
     }
+    const what = `the first program on Node ${OLDEST_NODE} says what it needs`;
+    await firstProgram(what, oldest, outDir, (code, printed) => code === 1 && printed.includes("Use Node 22.14"));
   }
 }
 
 /** Run the compiled program as its user would: the provider's own client, a file of its own, the server in place of the provider. */
-async function firstProgram(what, node, folder) {
+async function firstProgram(what, node, folder, isGood) {
   const server = await anthropicServer();
   const cwd = mkdtempSync(join(project, "run-"));
   const env = { ...process.env, ANTHROPIC_BASE_URL: server.baseUrl, ANTHROPIC_API_KEY: "not-a-key" };
@@ -111,7 +122,7 @@ async function firstProgram(what, node, folder) {
   }
   const code = await new Promise((resolve) => child.on("close", resolve));
   await server.close();
-  const good = code === 0 && printed.includes("done: 4 messages saved in agent.db");
+  const good = isGood(code, printed);
   console.log(`${good ? "ok    " : "FAILED"} ${what}`);
   if (!good) problems.push(`${what} ended with ${code}:\n${printed}`);
 }
@@ -137,13 +148,13 @@ function installInto(folder, packed) {
   });
 }
 
-function oldestNode() {
+function nodeOf(version) {
   const platform = windows ? "win" : process.platform;
   const name = `node-${platform === "darwin" && process.arch === "arm64" ? "bin-" : ""}${platform}-${process.arch}`;
-  const folder = join(project, "oldest-node");
+  const folder = join(project, `node-${version}`);
   mkdirSync(folder);
-  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, dependencies: { [name]: OLDEST_NODE } }));
-  step(`Node ${OLDEST_NODE}`, "npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], { cwd: folder });
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, dependencies: { [name]: version } }));
+  step(`Node ${version}`, "npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], { cwd: folder });
   return join(folder, "node_modules", name, "bin", windows ? "node.exe" : "node");
 }
 

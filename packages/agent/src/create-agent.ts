@@ -173,13 +173,11 @@ function agentGraph(options: AnyAgentOptions): Graph {
     ...(strategy && { strategy }),
     ...(maxToolConcurrency && { maxConcurrency: maxToolConcurrency }),
   });
-  return start
-    .nodes({ model, tools: answerCalls })
-    .edges({
-      [START]: "model",
-      model: route(["tools", END], (state) => (callsTools(state.messages) ? "tools" : END)),
-      tools: "model",
-    });
+  return start.nodes({ model, tools: answerCalls }).edges({
+    [START]: "model",
+    model: route(["tools", END], (state) => (callsTools(state.messages) ? "tools" : END)),
+    tools: "model",
+  });
 }
 
 function askModel(

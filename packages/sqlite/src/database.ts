@@ -34,6 +34,7 @@ export interface OpenFile {
 /** Open or make a file. Throws `store_newer`, `store_corrupt`, `store_full`, `store_locked`, `store_failed`. */
 export function openDatabase(given: string, durability: Durability, maxBytes: number | undefined): OpenFile {
   const path = given.trim() === memory ? memory : resolve(given.trim());
+  refuseOldNode(process.versions);
   try {
     if (path !== memory && (existsSync(`${path}-wal`) || existsSync(`${path}-journal`))) inspect(path);
     const db = new Database(path, { timeout: openTimeoutMs });
@@ -50,6 +51,15 @@ export function openDatabase(given: string, durability: Durability, maxBytes: nu
   } catch (thrown) {
     throw asStoreError(thrown, { path });
   }
+}
+
+/** The binary that better-sqlite3 ships asks for version 10 of Node-API; an older Node does not refuse it, it crashes. */
+export function refuseOldNode({ napi, node }: { readonly napi?: string; readonly node: string }): void {
+  if (napi === undefined || Number(napi) >= 10) return;
+  throw new StatewrightError("store_failed", {
+    what: `Node ${node} cannot load the SQLite that better-sqlite3 brings`,
+    next: "Use Node 22.14 or newer",
+  });
 }
 
 /** Look at a file that has a log through a handle that cannot write: any other would copy the log into the file when it is closed. */

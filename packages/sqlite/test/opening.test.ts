@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { refuseOldNode } from "../src/database.ts";
 import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
@@ -168,4 +169,9 @@ test("R2 no SQL text of the store is made of values", () => {
     expect(text, name).not.toMatch(/\b(?:prepare|exec|pragma)\s*(?:<[^(]*>)?\(\s*`/);
     expect(text, name).not.toMatch(/`[^`]*\b(?:SELECT|INSERT|UPDATE|DELETE|CREATE)\b[^`]*\$\{/);
   }
+});
+
+test("a Node that would crash on the shipped SQLite is told what is needed", () => {
+  expect(() => refuseOldNode({ napi: "9", node: "22.12.0" })).toThrow(/Node 22\.12\.0 .* Use Node 22\.14 or newer/);
+  expect(() => refuseOldNode(process.versions)).not.toThrow();
 });

@@ -47,7 +47,7 @@ export function checkDefinition(graph: GraphDefinition): void {
 }
 
 /** Every problem of a definition, in the order of its nodes. */
-export function problemsOf(graph: GraphDefinition): readonly GraphProblem[] {
+function problemsOf(graph: GraphDefinition): readonly GraphProblem[] {
   return [...nameProblems(graph), ...edgeProblems(graph), ...nodeProblems(graph), ...reachProblems(graph)];
 }
 

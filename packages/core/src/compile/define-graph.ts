@@ -181,7 +181,7 @@ function edgeRecord(declared: DeclaredEdge): EdgeRecord {
   if (!("kind" in declared)) return { kind: "to", targets: declared };
   switch (declared.kind) {
     case "route":
-      return { kind: "route", targets: declared.targets, choose: declared.choose };
+      return { kind: "route", targets: declared.targets, choose: declared.choose, many: declared.many };
     case "sends": {
       const { target, select, otherwise } = declared;
       return {

@@ -33,9 +33,9 @@ export function isParallel(graph: GraphDefinition): boolean {
 
 function canSplit(edge: EdgeRecord, tasks: ReadonlySet<string>): boolean {
   if (edge.kind === "sends" || edge.kind === "join") return true;
-  // A route may choose several of its targets, a node may return several gotos: only one target is surely no split.
+  if (edge.kind === "gotos") return edge.targets.some((target) => tasks.has(target));
   const nodes = new Set(edge.targets.filter((target) => target !== END));
-  return nodes.size > 1 || [...nodes].some((target) => tasks.has(target));
+  return nodes.size > 1 && (edge.kind === "to" || edge.many);
 }
 
 /** The machine of a graph. Its actors are named after the nodes; `step.commit` stands for making the superstep durable. */

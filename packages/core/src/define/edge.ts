@@ -11,6 +11,8 @@ export interface Route<State, Target extends string> {
   readonly kind: "route";
   readonly targets: readonly Target[];
   readonly choose: (state: State) => Target | readonly Target[];
+  /** Whether it may choose several targets at once. */
+  readonly many: boolean;
 }
 
 /** One task of `target` for each item that `select` gives. */
@@ -35,12 +37,16 @@ export interface Join<Target extends string> {
   readonly target: Target;
 }
 
-/** Choose the next node (or nodes) by a function of the state; only declared targets may be returned. */
+/**
+ * Choose the next node by a function of the state; only declared targets may be returned. With `many` it may return a list
+ * of them, which run in parallel; without, one node runs at a time, and the graph's machine says so.
+ */
 export function route<const Target extends string, State>(
   targets: readonly Target[],
   choose: (state: State) => NoInfer<Target> | readonly NoInfer<Target>[],
+  options: { readonly many?: boolean } = {},
 ): Route<State, Target> {
-  return { kind: "route", targets, choose };
+  return { kind: "route", targets, choose, many: options.many ?? false };
 }
 
 /** Start one task of `target` for each item; with no items control goes to `otherwise`, or the run fails with `empty_sends`. */

@@ -99,7 +99,12 @@ export interface NodeRecord {
 /** An edge as the engine sees it: where control may go, and how it is chosen. */
 export type EdgeRecord =
   | { readonly kind: "to"; readonly targets: readonly string[] }
-  | { readonly kind: "route"; readonly targets: readonly string[]; readonly choose: (state: never) => unknown }
+  | {
+      readonly kind: "route";
+      readonly targets: readonly string[];
+      readonly choose: (state: never) => unknown;
+      readonly many: boolean;
+    }
   | {
       readonly kind: "sends";
       readonly targets: readonly string[];

@@ -65,7 +65,7 @@ export async function getState<Types extends GraphTypes>(
 }
 
 /** A checkpoint by id, or the newest of a branch. Throws `unknown_thread` or `unknown_checkpoint`. */
-export async function findCheckpoint(
+async function findCheckpoint(
   store: Store,
   thread: string,
   where: { readonly branch?: string | undefined; readonly at?: number | undefined },

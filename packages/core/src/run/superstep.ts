@@ -61,6 +61,7 @@ export function readReturn(plan: Plan, node: string, state: State, returned: unk
     } else writes.push(...readUpdate(plan, node, item));
     if (Array.isArray(returned)) seen = withWrites(plan, state, writes);
   }
+  refuseTwoGotos(plan, node, leads);
   return { writes, leads };
 }
 
@@ -158,6 +159,18 @@ function readCommand(plan: Plan, node: string, state: State, command: Recipe<unk
     return { writes: [], leads: [readSend(plan, node, target, (command as Send).input)] };
   const { update } = command as Goto;
   return { writes: update === undefined ? [] : readUpdate(plan, node, update), leads: [{ kind: "goto", target }] };
+}
+
+/** A node goes to one node: several at once are edges, sends, or a route that may choose many. */
+function refuseTwoGotos(plan: Plan, node: string, leads: readonly Lead[]): void {
+  if (leads.length < 2) return;
+  const targets = new Set(leads.flatMap((lead) => (lead.kind === "goto" ? [lead.target] : [])));
+  if (targets.size < 2) return;
+  throw new StatewrightError("dead_route", {
+    what: `the node "${node}" in graph "${plan.graph.name}" returned gotos to ${[...targets].map((target) => `"${target}"`).join(" and ")}`,
+    next: "Return one goto; for several nodes use edges, sends, or a route with { many: true }",
+    place: { graph: plan.graph.name, node },
+  });
 }
 
 function readSend(plan: Plan, source: string, target: string, input: unknown): Extract<Lead, { kind: "send" }> {
@@ -442,6 +455,13 @@ function chosen(
     throw new StatewrightError("dead_route", {
       what: `the route after "${source}" in graph "${plan.graph.name}" returned ${describeValue(target)}, which it does not declare`,
       next: "Add it to the route's targets",
+      place,
+    });
+  }
+  if (!edge.many && new Set(targets.filter((target) => target !== END)).size > 1) {
+    throw new StatewrightError("dead_route", {
+      what: `the route after "${source}" in graph "${plan.graph.name}" chose ${targets.map((target) => `"${target}"`).join(" and ")}, and it may choose one`,
+      next: "Declare that it may choose several: route([…], choose, { many: true })",
       place,
     });
   }

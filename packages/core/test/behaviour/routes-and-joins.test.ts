@@ -26,11 +26,13 @@ describe("routes", () => {
     expect((await run(graph, {}).result).state).toEqual({ turns: 3, log: ["b"] });
   });
 
-  test("E14 a route may choose several targets, also where nothing else is parallel", async () => {
-    const graph = defineGraph({ name: "routed", state: Log })
-      .nodes({ a: says("a"), b: says("b"), c: says("c") })
-      .edges({ [START]: "a", a: route(["b", "c", END], () => ["c", "b"]), b: END, c: END });
-    expect((await run(graph, {}).result).state.log).toEqual(["a", "b", "c"]);
+  test("E14 a route that declares so may choose several targets, also where nothing else is parallel", async () => {
+    const routed = (many: boolean) =>
+      defineGraph({ name: "routed", state: Log })
+        .nodes({ a: says("a"), b: says("b"), c: says("c") })
+        .edges({ [START]: "a", a: route(["b", "c", END], () => ["c", "b"], { many }), b: END, c: END });
+    expect((await run(routed(true), {}).result).state.log).toEqual(["a", "b", "c"]);
+    await expect(run(routed(false), {}).result).rejects.toThrow(/chose "c" and "b", and it may choose one.*many: true/);
   });
 
   test("E12 an undeclared target is a type error, and else an error that names node and target", async () => {
@@ -113,7 +115,7 @@ describe("joins", () => {
         [START]: ["a", "b"],
         a: join("z"),
         b: join("z"),
-        z: route(["a", "b", END], (state) => (state.turns % 3 === 0 ? END : ["a", "b"])),
+        z: route(["a", "b", END], (state) => (state.turns % 3 === 0 ? END : ["a", "b"]), { many: true }),
       });
     const store = memoryStore();
     const first = await run(graph, { store, thread: "t" }).result;
@@ -154,11 +156,18 @@ describe("edges", () => {
       .nodes({
         a: () => goto("c", { log: ["a"] }),
         b: says("b"),
-        c: () => [goto("d"), { log: ["c"] }, goto("b")],
+        c: () => [{ log: ["c"] }, goto("d")],
         d: says("d"),
       })
       .edges({ [START]: "a", a: gotos("b", "c"), b: END, c: gotos("b", "d"), d: END });
-    expect((await run(graph, {}).result).state.log).toEqual(["a", "c", "b", "d"]);
+    expect((await run(graph, {}).result).state.log).toEqual(["a", "c", "d"]);
+  });
+
+  test("two gotos in one return are refused: a node goes to one node", async () => {
+    const graph = defineGraph({ name: "commands", state: Log })
+      .nodes({ a: () => [goto("b"), goto("c")], b: says("b"), c: says("c") })
+      .edges({ [START]: "a", a: gotos("b", "c"), b: END, c: END });
+    await expect(run(graph, {}).result).rejects.toThrow(/returned gotos to "b" and "c"/);
   });
 
   test("a command that its edge does not list is refused; a node that gives none ends its branch", async () => {

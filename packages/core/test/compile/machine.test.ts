@@ -31,7 +31,7 @@ test("a graph with one node at a time has one state per node, with the edges as 
 
 test.each([
   ["several targets", { a: ["b", "c"] }],
-  ["a route with several targets, which may choose both", { a: route(["b", "c"], () => "b") }],
+  ["a route that may choose several targets", { a: route(["b", "c"], () => "b", { many: true }) }],
   ["a join", { a: join("b") }],
 ])("%s make a region per node", (_name, edges) => {
   const { machine } = defineGraph({ name: "wide", state: Log })
@@ -47,6 +47,13 @@ test.each([
     "failed",
     "done",
   ]);
+});
+
+test("a route and gotos with several targets, of which one is chosen, keep one state per node", () => {
+  const graph = defineGraph({ name: "line", state: Log })
+    .nodes({ a: () => (Math.PI > 3 ? goto("b") : goto("c")), b: nothing, c: nothing })
+    .edges({ [START]: route(["a", "b"], () => "a"), a: gotos("b", "c"), b: END, c: END });
+  expect(Object.keys(graph.machine.states)).toEqual(["start", "a", "b", "c", "done"]);
 });
 
 test("sends and commands that send make a region per node", () => {
