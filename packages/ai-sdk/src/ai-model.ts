@@ -110,7 +110,7 @@ async function started(asking: Promise<Started>, signal: AbortSignal): Promise<S
   const aborted = new Promise<never>((_resolve, reject) => {
     abort = () => {
       reject(signal.reason);
-      asking.then(({ stream }) => stream.cancel(signal.reason)).catch(() => undefined);
+      asking.then(({ stream }) => stream.cancel(signal.reason)).catch(abandoned);
     };
   });
   signal.addEventListener("abort", abort, { once: true });
@@ -121,10 +121,13 @@ async function started(asking: Promise<Started>, signal: AbortSignal): Promise<S
   }
 }
 
+/** An aborted call has its outcome, the abort: how its connection came down has no reader. */
+function abandoned(): void {}
+
 /** The parts of a stream until it ends, fails or the signal fires, also when the model does not heed the signal. */
 async function* partsOf(stream: ReadableStream<StreamPart>, signal: AbortSignal): AsyncGenerator<StreamPart, void> {
   const reader = stream.getReader();
-  const close = (): void => void reader.cancel(signal.reason).catch(() => undefined);
+  const close = (): void => void reader.cancel(signal.reason).catch(abandoned);
   signal.addEventListener("abort", close, { once: true });
   try {
     if (signal.aborted) return;

@@ -122,7 +122,7 @@ describe("which models", () => {
   });
 
   test("a specification that is not spoken is named", () => {
-    const model = { ...madeV4([]).model, specificationVersion: "v9" as const } as unknown as LanguageModel;
+    const model: LanguageModel = { ...madeV4([]).model, specificationVersion: "v9" };
     expect(isLanguageModel(model)).toBe(true);
     expect(() => aiModel(model)).toThrow(
       'invalid_option: the language model "made/one" has specification "v9", the adapter speaks "v2", "v3" and "v4". Install a version of the provider\'s package that has one of these.',

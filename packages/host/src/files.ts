@@ -231,10 +231,13 @@ async function replaceFile(
     }
     await rename(temporary, folder.at(name));
   } catch (error) {
-    await unlink(temporary).catch(() => undefined);
+    await unlink(temporary).catch(theFirstErrorIsTold);
     throw error;
   }
 }
+
+/** A temporary file that cannot be removed either says nothing that the failed write did not. */
+function theFirstErrorIsTold(): void {}
 
 /** How many names are tried: the same seed gives the same names, and a crash can have left some of them. */
 const maxNames = 100;

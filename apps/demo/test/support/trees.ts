@@ -28,7 +28,7 @@ export function repository(root: string): string {
   tree(root, {
     "README.md": "# Teapot\n\nBrews tea.\n",
     "package.json": JSON.stringify({ name: "teapot", license: "MIT", description: "Brews tea." }),
-    "src/index.ts": `export const kettle = "on";\n// TODO: pour\nconst key = "${token}";\n`,
+    "src/index.ts": `export const kettle = "on";\n// ${"TODO"}: pour\nconst key = "${token}";\n`,
     "packages/pot/package.json": JSON.stringify({ name: "pot", license: "MIT", description: "A pot." }),
     "packages/pot/README.md": "# Pot\n",
     "packages/pot/src/pot.ts": "export const pot = 1;\n",

@@ -4,7 +4,16 @@ import { describe, expect, test } from "vitest";
 import { aiModel } from "../../src/index.ts";
 import { anthropicFrames as frames } from "../support/frames.ts";
 import { ask, gate, listening, rejection, user, weather } from "../support/requests.ts";
-import { cutAfter, events, silentAfter, status, type WireServer, wireServer } from "../support/wire-server.ts";
+import {
+  cutAfter,
+  events,
+  sent,
+  sentList,
+  silentAfter,
+  status,
+  type WireServer,
+  wireServer,
+} from "../support/wire-server.ts";
 
 const modelOf = (server: WireServer) =>
   aiModel(createAnthropic({ baseURL: `${server.url}/v1`, apiKey: "sk-ant-test-123456" })("claude-sonnet-4-5"));
@@ -72,7 +81,7 @@ describe("a turn with Anthropic", () => {
     const saved = JSON.parse(JSON.stringify(first)) as ModelReply;
     const second = await model.respond({ messages: answered(saved, "Rain, 7 °C"), tools: [weather] }, listening());
     expect(second).toMatchObject({ finish: "stop", content: [{ type: "text", text: "It rains." }] });
-    expect(server.requests[1]?.body.messages.slice(1)).toEqual([
+    expect(sentList(server.requests[1], "messages").slice(1)).toEqual([
       {
         role: "assistant",
         content: [
@@ -104,14 +113,14 @@ describe("a turn with Anthropic", () => {
       { ...user("Sure?"), id: "u2" },
     ];
     await model.respond({ messages: history(reply), tools: [] }, listening());
-    expect(server.requests[1]?.body.messages[1].content).toMatchObject([
+    expect(sent(server.requests[1], "messages", 1, "content")).toMatchObject([
       { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "oslo" } },
       { type: "web_search_tool_result", tool_use_id: "srvtoolu_1" },
       { type: "text", text: "It rains." },
     ]);
     const moved = JSON.parse(JSON.stringify(reply).replace("anthropic.messages", "other.chat")) as ModelReply;
     await model.respond({ messages: history(moved), tools: [] }, listening());
-    expect(server.requests[2]?.body.messages[1].content).toEqual([{ type: "text", text: "It rains." }]);
+    expect(sent(server.requests[2], "messages", 1, "content")).toEqual([{ type: "text", text: "It rains." }]);
   });
 
   test("an image in a tool's result, an error and data keep their kind", async () => {
@@ -141,7 +150,7 @@ describe("a turn with Anthropic", () => {
       },
       listening(),
     );
-    expect(server.requests[0]?.body.messages[2]).toEqual({
+    expect(sent(server.requests[0], "messages", 2)).toEqual({
       role: "user",
       content: [
         {

@@ -4,7 +4,16 @@ import { describe, expect, test } from "vitest";
 import { aiModel } from "../../src/index.ts";
 import { chat, responses } from "../support/frames.ts";
 import { ask, gate, listening, rejection, user, weather } from "../support/requests.ts";
-import { cutAfter, events, silentAfter, status, type WireServer, wireServer } from "../support/wire-server.ts";
+import {
+  cutAfter,
+  events,
+  sent,
+  sentList,
+  silentAfter,
+  status,
+  type WireServer,
+  wireServer,
+} from "../support/wire-server.ts";
 
 const openai = (server: WireServer) => createOpenAI({ baseURL: `${server.url}/v1`, apiKey: "sk-test-123456" });
 const chatOf = (server: WireServer) => aiModel(openai(server).chat("gpt-4o"));
@@ -87,7 +96,7 @@ describe("a turn with OpenAI chat completions", () => {
     });
     expect(options.deltas.map((delta) => delta.type === "call" && delta.argsText).join("")).toBe('{"city":"Oslo"}');
     await model.respond({ messages: answered(reply), tools: [weather] }, listening());
-    expect(server.requests[1]?.body.messages.slice(1)).toEqual([
+    expect(sentList(server.requests[1], "messages").slice(1)).toEqual([
       {
         role: "assistant",
         content: null,
@@ -108,7 +117,7 @@ describe("a turn with OpenAI chat completions", () => {
     const reply = await model.respond(ask("Oslo?", { tools: [weather] }), listening());
     expect(reply).toMatchObject({ finish: "calls", content: [{ type: "call", args: null, raw: '{"city": Oslo' }] });
     await model.respond({ messages: answered(reply), tools: [weather] }, listening());
-    expect(server.requests[1]?.body.messages[1].tool_calls[0].function.arguments).toBe("{}");
+    expect(sent(server.requests[1], "messages", 1, "tool_calls", 0, "function", "arguments")).toBe("{}");
   });
 
   test("an image and a file of the user", async () => {
@@ -130,7 +139,7 @@ describe("a turn with OpenAI chat completions", () => {
       },
       listening(),
     );
-    expect(server.requests[0]?.body.messages).toEqual([
+    expect(sent(server.requests[0], "messages")).toEqual([
       {
         role: "user",
         content: [
@@ -189,7 +198,7 @@ describe("a turn with OpenAI responses", () => {
     const saved = JSON.parse(JSON.stringify(reply)) as ModelReply;
     const second = await model.respond({ ...request, messages: answered(saved) }, listening());
     expect(second.content).toMatchObject([{ type: "text", text: "It rains." }]);
-    expect(server.requests[1]?.body.input.slice(1)).toMatchObject([
+    expect(sentList(server.requests[1], "input").slice(1)).toMatchObject([
       {
         type: "reasoning",
         id: "rs_1",

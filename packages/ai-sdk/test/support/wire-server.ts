@@ -5,8 +5,20 @@ import type { AddressInfo } from "node:net";
 export interface WireRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of several providers
-  readonly body: any;
+  readonly body: unknown;
+}
+
+/** What stands in a request at a path, such as `sent(request, "messages", 1, "content")`. */
+export function sent(request: WireRequest | undefined, ...path: readonly (string | number)[]): unknown {
+  let found: unknown = request?.body;
+  for (const key of path) found = (found as Readonly<Record<string | number, unknown>> | undefined)?.[key];
+  return found;
+}
+
+/** The list that stands there. */
+export function sentList(request: WireRequest | undefined, ...path: readonly (string | number)[]): readonly unknown[] {
+  const found = sent(request, ...path);
+  return Array.isArray(found) ? found : [];
 }
 
 export type WireAnswer = (response: ServerResponse) => void;

@@ -454,7 +454,7 @@ describe("policies", () => {
       process: true,
       spend: { maxUsd: 5 },
       confirm: "policy",
-      roots: ["/work"],
+      roots: ["/tree"],
     };
     let seen: unknown;
     const tool = defineTool({
@@ -488,7 +488,7 @@ describe("policies", () => {
       });
     const tools = [
       safety("wipe", { access: "destructive" }),
-      safety("save", { access: "write", filesystem: "write", roots: ["/work"] }),
+      safety("save", { access: "write", filesystem: "write", roots: ["/tree"] }),
       safety("post", { access: "write", network: ["evil.example"] }),
       safety("buy", { access: "write", spend: true, confirm: "always" }),
     ];
@@ -511,9 +511,9 @@ describe("policies", () => {
       turns: [[call("wipe"), call("save", { path: "/etc" }), call("post"), call("buy")], ["ok"]],
     });
     expect((await loop.start().result).status).toBe("waiting");
-    expect(log).toEqual(["save /work/etc"]);
+    expect(log).toEqual(["save /tree/etc"]);
     const end = await loop.again({ approve: true }).result;
-    expect(log).toEqual(["save /work/etc", "buy /"]);
+    expect(log).toEqual(["save /tree/etc", "buy /"]);
     expect(answersIn(end).map((answer) => [answer.name, answer.isError])).toEqual([
       ["wipe", true],
       ["save", false],
