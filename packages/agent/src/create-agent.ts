@@ -171,7 +171,7 @@ function agentGraph(options: AnyAgentOptions): Graph {
     tools,
     middleware,
     ...(strategy && { strategy }),
-    ...(maxToolConcurrency && { maxConcurrency: maxToolConcurrency }),
+    ...(maxToolConcurrency !== undefined && { maxConcurrency: maxToolConcurrency }),
   });
   return start.nodes({ model, tools: answerCalls }).edges({
     [START]: "model",
@@ -195,10 +195,10 @@ function askModel(
   };
 }
 
-/** An answer that was cut by its length runs none of its calls. */
+/** Every call gets its answer from the tool node, also one that it refuses because the message was cut off. */
 function callsTools(conversation: readonly Message[]): boolean {
   const last = conversation[conversation.length - 1];
-  return last?.role === "assistant" && last.finish !== "length" && callsOf(last).length > 0;
+  return last?.role === "assistant" && callsOf(last).length > 0;
 }
 
 function toMessages(input: AgentInput, world: World = systemWorld()): readonly Message[] {

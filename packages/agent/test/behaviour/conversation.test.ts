@@ -5,6 +5,8 @@ import {
   defineTool,
   env,
   interruptFor,
+  type Model,
+  type ModelRequest,
   memoryStore,
   type RunEvent,
   StatewrightError,
@@ -192,6 +194,40 @@ test("a model call that cannot succeed fails the run at once and keeps the quest
   const { state, status } = await agent.resume({ thread: "t1" }).result;
   expect(status).toBe("done");
   expect(state.messages.map(textOf)).toEqual(["Hello", "Hi"]);
+});
+
+test("a reply that was cut off runs none of its calls; they are answered, and the model is asked again", async () => {
+  const calls = { count: 0 };
+  const requests: ModelRequest[] = [];
+  const model: Model = {
+    id: "cut",
+    respond: async (request) => {
+      requests.push(request);
+      if (requests.length > 1) return { finish: "stop", content: [{ type: "text", text: "Shorter now." }] };
+      return {
+        finish: "length",
+        content: [{ type: "call", id: "c1", name: "refund", args: { orderId: "7", cents: 900 } }],
+      };
+    },
+  };
+  const shop = createAgent({ name: "shop", model, context: Shop, state: Orders, tools: [shopWith(calls)] });
+  const { state } = await shop.run({ input: "Refund order 7", ...given }).result;
+  expect(calls.count).toBe(0);
+  expect(state.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "assistant"]);
+  expect(textOf(state.messages[2]!)).toMatch(/cut off/);
+});
+
+test("a limit of 0 calls at a time is refused, not ignored", () => {
+  const wrong = () =>
+    createAgent({
+      name: "shop",
+      model: scriptedModel([say("Hi")]),
+      context: Shop,
+      state: Orders,
+      tools: [shopWith({ count: 0 })],
+      maxToolConcurrency: 0,
+    });
+  expect(wrong).toThrow(expect.objectContaining({ code: "invalid_option" }));
 });
 
 test("an agent without a store says so when it is asked to resume", () => {
