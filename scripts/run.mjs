@@ -62,7 +62,7 @@ async function install() {
     process.stderr.write(result.output);
     fail(
       `the packages could not be installed (exit code ${result.code}); the output is above. ` +
-        "Check that the package registry can be reached, then run the same command again. " +
+        "Check that the package registry can be reached and that this folder can be written, then run the same command again. " +
         "If a package.json was edited, run `npx pnpm install` once to bring pnpm-lock.yaml up to date.",
     );
   }

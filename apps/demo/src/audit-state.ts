@@ -2,8 +2,12 @@
 import { defineContext, defineState, list, messages, record } from "statewright";
 import * as z from "zod";
 
-/** A package, or a top-level folder where there are no packages. */
-export const Part = z.object({ name: z.string(), folder: z.string() });
+/** Whether there are tests, and a README. */
+export const Care = z.object({ tests: z.boolean(), readme: z.boolean() });
+export type Care = z.infer<typeof Care>;
+
+/** A package, or a top-level folder where there are no packages: then with what it shares with the whole tree. */
+export const Part = z.object({ name: z.string(), folder: z.string(), shared: Care.optional() });
 export type Part = z.infer<typeof Part>;
 
 /** One thing that was noticed about a part. */
@@ -32,20 +36,18 @@ export const Audit = defineState({
 export type AuditState = NonNullable<(typeof Audit)["types"]>["state"];
 
 /** The context: what belongs to this process and this host. It is never saved and never shown to the model. */
-export const Here = defineContext(
-  z.object({
-    /** The source tree. */
-    root: z.string(),
-    /** Where the report goes. */
-    report: z.string(),
-    /** The effects log, outside the database. */
-    log: z.string(),
-    /** Make the long tools hold halfway, so that a kill finds them at work. */
-    hold: z.boolean().default(false),
-    /** Make the first attempt of list_files fail, so that a retry can be seen. */
-    hiccup: z.boolean().default(false),
-  }),
-);
+export const Here = defineContext({
+  /** The source tree. */
+  root: z.string(),
+  /** Where the report goes. */
+  report: z.string(),
+  /** The effects log, outside the database. */
+  log: z.string(),
+  /** Make the long tools hold halfway, so that a kill finds them at work. */
+  hold: z.boolean().default(false),
+  /** Make the first attempt of list_files fail, so that a retry can be seen. */
+  hiccup: z.boolean().default(false),
+});
 
 /** The question that the audit asks before it writes its report. */
 export const interrupts = {

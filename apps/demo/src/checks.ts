@@ -1,20 +1,24 @@
 /** The checks of one part of a tree: what is looked at, and what is worth telling. */
-import type { Finding, Part } from "./audit-state.ts";
+import type { Care, Finding, Part } from "./audit-state.ts";
 import { isSecretFile, redacted } from "./secrets.ts";
 import { listFiles, readText } from "./source-tree.ts";
 
 /** More parts than this are not checked one by one. */
 const maxParts = 24;
 
-/** The parts of a tree: its packages, or its top-level folders where it has no packages. Bounded. */
+/** The parts of a tree: its packages, or its top-level folders where it has no packages; those share its tests and its README. Bounded. */
 export async function partsOf(root: string, signal: AbortSignal): Promise<Part[]> {
   const { files } = await listFiles(root, signal);
   const packages = files.flatMap((path) =>
     /\/package\.json$/.test(path) ? [path.slice(0, path.lastIndexOf("/"))] : [],
   );
   const folders = [...new Set(files.map((path) => (path.includes("/") ? path.slice(0, path.indexOf("/")) : "")))];
-  const chosen = packages.length > 0 ? packages : folders;
-  return chosen.slice(0, maxParts).map((folder) => ({ name: folder === "" ? "." : folder, folder }));
+  if (packages.length > 0) return packages.slice(0, maxParts).map((folder) => ({ name: folder, folder }));
+  const shared: Care = {
+    tests: files.some((path) => aTest.test(path)),
+    readme: files.some((path) => !path.includes("/") && aReadme.test(path)),
+  };
+  return folders.slice(0, maxParts).map((folder) => ({ name: folder === "" ? "." : folder, folder, shared }));
 }
 
 /** Does a piece of a check and records its result. */
@@ -25,7 +29,7 @@ export async function checkPart(root: string, part: Part, recorded: Recorded, si
   const files = await recorded("list", () => filesOf(root, part, signal));
   const texts = await recorded("read", () => readAll(root, files, signal));
   const manifest = await recorded("manifest", () => manifestProblems(root, part, files));
-  return [...secretFindings(texts), ...shapeFindings(files, texts), ...manifest].map((found) => ({
+  return [...secretFindings(texts), ...shapeFindings(files, careOf(part, files), texts), ...manifest].map((found) => ({
     part: part.name,
     ...found,
   }));
@@ -43,6 +47,14 @@ export function gradeOf(parts: readonly Part[], findings: readonly Finding[]): s
 async function filesOf(root: string, { folder }: Part, signal: AbortSignal): Promise<readonly string[]> {
   if (folder !== "") return (await listFiles(root, signal, folder)).files;
   return (await listFiles(root, signal)).files.filter((path) => !path.includes("/"));
+}
+
+/** What a part has of its own, or shares with the tree. */
+function careOf({ shared }: Part, files: readonly string[]): Care {
+  return {
+    tests: shared?.tests === true || files.some((path) => aTest.test(path)),
+    readme: shared?.readme === true || files.some((path) => aReadme.test(path)),
+  };
 }
 
 interface Text {
@@ -85,17 +97,17 @@ function secretFindings(texts: readonly Text[]): Found[] {
 
 const source = /\.(ts|tsx|js|jsx|mjs|py|rs|go|java|kt|rb|php|c|cc|cpp|cs|swift|scala|sh)$/;
 const aTest = /(^|\/)(tests?|specs?|__tests__)\/|[._-](test|spec)\.|(^|\/)test_/i;
+const aReadme = /(^|\/)readme(\.|$)/i;
 
-function shapeFindings(files: readonly string[], texts: readonly Text[]): Found[] {
+function shapeFindings(files: readonly string[], care: Care, texts: readonly Text[]): Found[] {
   const found: Found[] = [];
   const sources = files.filter((path) => source.test(path) && !aTest.test(path));
-  if (sources.length > 0 && !files.some((path) => aTest.test(path)))
+  if (sources.length > 0 && !care.tests)
     found.push({
       severity: "medium",
       text: `${sources.length} source ${sources.length === 1 ? "file" : "files"}, no tests`,
     });
-  if (sources.length > 0 && !files.some((path) => /(^|\/)readme(\.|$)/i.test(path)))
-    found.push({ severity: "low", text: "no README" });
+  if (sources.length > 0 && !care.readme) found.push({ severity: "low", text: "no README" });
   const long = texts.filter(({ path, lines }) => source.test(path) && lines > 800);
   if (long.length > 0)
     found.push({ severity: "low", text: `files of more than 800 lines: ${some(long.map(({ path }) => path))}` });

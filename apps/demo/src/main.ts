@@ -10,6 +10,7 @@ import {
   type Options,
   readOptions,
   readStopped,
+  reasonOf,
   type Stopped,
   UsageError,
   usage,
@@ -57,12 +58,12 @@ const thread = "audit";
 const otherBranch = "other-answer";
 
 function prepare(options: Options): Stage {
-  const folder = options.resume ?? mkdtempSync(join(tmpdir(), "statewright-demo-"));
+  const folder = options.resume ?? stateFolder();
   const stopped: Stopped =
     options.resume === undefined
       ? { target: options.target, report: options.out ?? join(folder, "report.md"), model: options.model }
-      : readStopped(options.resume);
-  writeFileSync(join(folder, "demo.json"), `${JSON.stringify(stopped, undefined, 2)}\n`);
+      : withReport(readStopped(options.resume), options.out);
+  keep(folder, stopped);
   return {
     ...stopped,
     options,
@@ -75,6 +76,30 @@ function prepare(options: Options): Stage {
     signal: undefined,
     processes: 0,
   };
+}
+
+function stateFolder(): string {
+  try {
+    return mkdtempSync(join(tmpdir(), "statewright-demo-"));
+  } catch (error) {
+    throw new UsageError(
+      `No folder can be made in "${tmpdir()}" (${reasonOf(error)}). Set TMPDIR to a folder that can be written.`,
+    );
+  }
+}
+
+/** What a stopped demo left; its report goes elsewhere when the person says so now. */
+function withReport(stopped: Stopped, report: string | undefined): Stopped {
+  return report === undefined ? stopped : { ...stopped, report };
+}
+
+/** Note what the demo needs to go on with. */
+function keep(folder: string, stopped: Stopped): void {
+  try {
+    writeFileSync(join(folder, "demo.json"), `${JSON.stringify(stopped, undefined, 2)}\n`);
+  } catch (error) {
+    throw new UsageError(`"${folder}" cannot be written (${reasonOf(error)}). Make room there, or look at its rights.`);
+  }
 }
 
 async function play(stage: Stage): Promise<number> {
@@ -134,6 +159,8 @@ async function work(stage: Stage): Stop {
     );
   say("Another process goes on:");
   const second = await runJob(stage, { begin: false });
+  const stop = stopOf(stage, second);
+  if (stop !== undefined) return stop;
   const { repeated, twice } = countEffects(readEffects(stage.log));
   say(
     `Counted in a file outside the database: ${count(left.length - inFlight.length, "result")} kept, ${count(inFlight.filter(({ key }) => repeated.includes(key)).length, "call")} ran again`,
@@ -141,7 +168,7 @@ async function work(stage: Stage): Stop {
   say(
     `under the same key, ${twice.length === 0 ? bold("nothing that had finished ran twice") : `${count(twice.length, "effect")} ran again after it had finished: ${twice.join(", ")}`}.`,
   );
-  return stopOf(stage, second);
+  return undefined;
 }
 
 /** The first process. It is killed at the moment when every call that is still open holds halfway. */
@@ -164,7 +191,7 @@ async function decide(stage: Stage): Stop {
   act(3, "It asks a person");
   say("The run waits in the database; no process is left that waits with it.");
   const answer = await answerTo(stage, question);
-  if (answer === undefined) return stopOf(stage, { status: "killed", signal: "SIGINT" });
+  if (answer === undefined) return stopped(stage);
   return stopOf(stage, await runJob(stage, { begin: false, answer }));
 }
 
@@ -186,11 +213,13 @@ async function answerTo(stage: Stage, { payload }: OpenInterrupt): Promise<Job["
 async function lookBack(stage: Stage): Stop {
   act(4, "Looking back, and going another way");
   await tellHistory(stage.database, thread);
-  const { decision, isNew } = await forkBeforeQuestion(stage.database, thread, otherBranch);
+  const decision = await forkBeforeQuestion(stage.database, thread, otherBranch);
   const ok = decision?.write !== true;
   say();
   say(`A branch from the step before the question, with the other answer: ${bold(ok ? "yes" : "no")}`);
-  if (isNew) {
+  // Where it stands decides, not who made it: the demo may have been killed between the fork and its first process.
+  const { status } = (await standing(stage.database, thread, otherBranch)) ?? {};
+  if (status !== "waiting" && status !== "done") {
     const asked = stopOf(stage, await runJob(stage, { begin: false, branch: otherBranch }));
     if (asked !== undefined) return asked;
   }

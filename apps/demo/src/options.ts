@@ -1,7 +1,8 @@
 /** What the command line says, checked before anything starts: a wrong word ends the demo with one sentence. */
-import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import * as z from "zod";
 
 export interface Options {
   /** The source tree that is audited. */
@@ -46,6 +47,8 @@ export function readOptions(argv: readonly string[]): Options | "help" {
   if (positionals.length > 1)
     throw new UsageError(`One folder at a time, please: got ${positionals.map((word) => `"${word}"`).join(", ")}.`);
   const resumed = values.resume === undefined ? undefined : folder(resolve(here, values.resume));
+  if (resumed !== undefined && (positionals.length > 0 || values.model !== undefined))
+    throw new UsageError("--resume goes on with the folder and the model that the demo began with: leave them out.");
   const target = positionals[0] === undefined ? repository : folder(resolve(here, positionals[0]));
   return {
     target,
@@ -79,7 +82,7 @@ function parsed(argv: readonly string[]) {
 }
 
 function folder(path: string): string {
-  const found = statSync(path, { throwIfNoEntry: false });
+  const found = statOf(path);
   if (found === undefined) throw new UsageError(`There is no folder "${path}". Give the path of a source tree.`);
   if (!found.isDirectory())
     throw new UsageError(`"${path}" is a file, not a folder. Its folder is "${dirname(path)}".`);
@@ -92,19 +95,41 @@ function folder(path: string): string {
   return path;
 }
 
+/** What lies at a path; undefined for nothing, and for what a folder on the way hides. */
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Why the system refused, in its own short word. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}
+
 function stateFolder(path: string): string {
   if (existsSync(join(path, "demo.json"))) return path;
-  throw new UsageError(
+  throw notStopped(path);
+}
+
+function notStopped(path: string): UsageError {
+  return new UsageError(
     `"${path}" does not hold a stopped demo. Give the folder that the demo printed when it stopped.`,
   );
 }
 
 function reportFile(path: string): string {
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
+  if (statOf(path)?.isDirectory())
     throw new UsageError(`--out "${path}" is a folder. Give the path of a file, such as "${join(path, "report.md")}".`);
   const parent = dirname(path);
-  if (statSync(parent, { throwIfNoEntry: false })?.isDirectory() !== true)
-    throw new UsageError(`--out: there is no folder "${parent}".`);
+  if (statOf(parent)?.isDirectory() !== true) throw new UsageError(`--out: there is no folder "${parent}".`);
+  try {
+    accessSync(parent, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new UsageError(`--out: the folder "${parent}" cannot be written (${reasonOf(error)}).`);
+  }
   return path;
 }
 
@@ -156,9 +181,19 @@ export interface Stopped {
   readonly model: string | undefined;
 }
 
-/** Read what a stopped demo left. Throws {@link UsageError} for a folder or a tree that is no longer there. */
+const Stopped = z.object({ target: z.string(), report: z.string(), model: z.string().optional() });
+
+/** Read what a stopped demo left. Throws {@link UsageError} for what is none, and for a tree that is no longer there. */
 export function readStopped(path: string): Stopped {
-  const stopped = JSON.parse(readFileSync(join(path, "demo.json"), "utf8")) as Stopped;
-  folder(stopped.target);
-  return stopped;
+  const { target, report, model } = parsedStopped(path);
+  folder(target);
+  return { target, report, model };
+}
+
+function parsedStopped(path: string): z.infer<typeof Stopped> {
+  try {
+    return Stopped.parse(JSON.parse(readFileSync(join(path, "demo.json"), "utf8")));
+  } catch {
+    throw notStopped(path);
+  }
 }

@@ -80,12 +80,12 @@ export async function tellHistory(database: string, thread: string): Promise<voi
   });
 }
 
-/** Make a branch at the step before the question, or find the one that is there. */
+/** Make a branch at the step before the question, unless it is there; gives what was decided on `main`. */
 export async function forkBeforeQuestion(
   database: string,
   thread: string,
   name: string,
-): Promise<{ readonly decision: AuditState["decision"]; readonly isNew: boolean }> {
+): Promise<AuditState["decision"]> {
   return withStore(database, async (store) => {
     const { state } = await getState(graph, { store, thread, branch: "main" });
     const known = (await store.branches(thread)).some((branch) => branch.name === name);
@@ -96,7 +96,7 @@ export async function forkBeforeQuestion(
         break;
       }
     }
-    return { decision: state.decision, isNew: !known };
+    return state.decision;
   });
 }
 

@@ -9,6 +9,7 @@ import {
   type ToolCallBlock,
   textOf,
 } from "statewright";
+import { count } from "./text.ts";
 
 /** A model that plays the auditor: it surveys the tree, then puts the findings into words. */
 export function rehearsedModel(): Model {
@@ -83,7 +84,7 @@ function impression(answered: readonly Answered[]): string {
     .map(({ answer }) => answer.split("\n")[0] ?? "");
   return [
     title === undefined ? "The tree does not say in a README what it is." : `The README calls it "${title.trim()}".`,
-    `${read.length} files read${refused.length > 0 ? `, ${refused.length} could not be` : ""}.`,
+    `${count(read.length, "file")} read${refused.length > 0 ? `, ${refused.length} could not be` : ""}.`,
     `Measured: ${firstLines.join("; ")}.`,
   ].join(" ");
 }
@@ -98,6 +99,8 @@ function judge(request: ModelRequest): ScriptedReply {
     findings.find((line) => line.startsWith("- medium")) ??
     findings[0];
   if (worst === undefined) return say("Nothing stands out: every part that was checked has what it needs.");
-  const parts = new Set(findings.map((line) => /^- \w+ (\S+):/.exec(line)?.[1]));
-  return say(`${findings.length} findings in ${parts.size} parts. Begin with this one: ${worst.slice(2)}`);
+  const parts = new Set(findings.map((line) => /^- \w+ (.+?): /.exec(line)?.[1]));
+  return say(
+    `${count(findings.length, "finding")} in ${count(parts.size, "part")}. Begin with this one: ${worst.slice(2)}`,
+  );
 }

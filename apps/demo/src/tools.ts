@@ -42,10 +42,11 @@ const listFilesTool = defineTool({
       const notes = [
         left > 0 ? `(and ${left} more files)` : "",
         more ? `(the tree is larger: only its first ${maxEntries} entries are looked at)` : "",
-        unreadable.length > 0 ? `(folders that cannot be read: ${unreadable.join(", ")})` : "",
+        unreadable.length > 0 ? `(cannot be read: ${unreadable.join(", ")})` : "",
       ];
-      if (files.length === 0) return measured("files", "none: the tree is empty", "(the tree is empty)");
-      const fact = `${count(files.length, "file")}${more ? ", the first of a larger tree" : ""}${unreadable.length > 0 ? `, ${count(unreadable.length, "folder")} could not be read` : ""}`;
+      if (files.length === 0 && unreadable.length === 0)
+        return measured("files", "none: the tree is empty", "(the tree is empty)");
+      const fact = `${count(files.length, "file")}${more ? ", the first of a larger tree" : ""}${unreadable.length > 0 ? `, ${count(unreadable.length, "path")} could not be read` : ""}`;
       return measured("files", fact, [...shown, ...notes.filter((note) => note !== "")].join("\n"));
     }),
 });
@@ -201,7 +202,7 @@ async function eachText(runtime: Runtime, work: (path: string, text: string) => 
     const file = await readText(injected.root, path);
     if (file.kind === "text") work(path, file.text);
     else skipped += 1;
-    if (index > half && index % 500 === 0) progress(`${index} of ${files.length} files`);
+    if (index > half && index % 500 === 0) progress(`${index.toLocaleString("en")} of ${count(files.length, "file")}`);
   }
   if (files.length === 0) await halfway(runtime, 0, 0);
   return skipped;
@@ -210,7 +211,9 @@ async function eachText(runtime: Runtime, work: (path: string, text: string) => 
 /** Say that half is done. In the process that the demo will kill, stay there: at work, with nothing recorded yet. */
 async function halfway(runtime: Runtime, done: number, of: number): Promise<void> {
   const { injected, toolName, idempotencyKey, emit, progress, signal } = runtime;
-  progress(`${done} of ${count(of, "file")}${injected.hold ? "; holds here until this process is killed" : ""}`);
+  progress(
+    `${done.toLocaleString("en")} of ${count(of, "file")}${injected.hold ? "; holds here until this process is killed" : ""}`,
+  );
   if (!injected.hold) return;
   emit("held", { tool: toolName, key: idempotencyKey });
   await new Promise((_resolve, reject) => {

@@ -30,6 +30,7 @@ export type {
   CheckpointSource,
   Control,
   DeltaRow,
+  Held,
   RunRow,
   RunStatus,
   Task,
@@ -50,14 +51,34 @@ export type {
 export * as storeRules from "./checkpoint/store-rules.ts";
 export type { GraphProblem } from "./compile/checks.ts";
 export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
-export { defineGraph, type Graph, type GraphMachine, type GraphOptions, type TypesOf } from "./compile/define-graph.ts";
+export {
+  defineGraph,
+  type Graph,
+  type GraphDefaults,
+  type GraphMachine,
+  type GraphOptions,
+  type TypesOf,
+} from "./compile/define-graph.ts";
+export {
+  type ActorEffects,
+  type ActorNames,
+  type DurableOptions,
+  durable,
+  type MachineState,
+  type MachineTypes,
+} from "./compile/durable.ts";
 export { toMermaid } from "./compile/mermaid.ts";
 export { type Goto, goto, type Recipe, type Send, send, update } from "./define/command.ts";
+export type { ContextOf, ContextShape, GivenContext } from "./define/context.ts";
 export { type ContextDefinition, defineContext } from "./define/context.ts";
 export { END, type Gotos, gotos, type Join, join, type Route, route, type Sends, START, sends } from "./define/edge.ts";
 export type { GraphDefinition, GraphTypes } from "./define/graph.ts";
 export type { AnswerInput, AnswerOf, InterruptDeclaration, InterruptShape } from "./define/interrupt.ts";
 export {
+  type AttemptPolicy,
+  type CachePolicy,
+  type ErrorHandler,
+  type FailureRuntime,
   type ModelCall,
   type NodePolicy,
   type NodeReturn,
@@ -65,9 +86,18 @@ export {
   type StepOptions,
   type StepRuntime,
   type TaskNode,
+  type TaskPolicy,
   task,
 } from "./define/node.ts";
+export { type CacheEntry, memoryCache, type NodeCache } from "./define/node-cache.ts";
 export { type ToolNode, type ToolNodeOptions, type ToolStrategy, toolNode } from "./define/tool-node.ts";
+export {
+  type CheckOptions,
+  checkGraph,
+  type GraphReport,
+  type GraphRule,
+  type GraphViolation,
+} from "./inspect/check-graph.ts";
 export { type HistoryEntry, type HistoryOptions, history } from "./inspect/history.ts";
 export { getState, listRuns, listThreads, type StateOptions, type ThreadState } from "./inspect/state.ts";
 export type * from "./model/message.ts";
@@ -85,7 +115,15 @@ export type {
 export { type ForkOptions, fork } from "./resume/fork.ts";
 export { resume } from "./resume/resume.ts";
 export type { OpenInterrupt, RunEvent, RunEventBody, TransitionRecord } from "./run/events.ts";
-export type { Answers, CommonOptions, ResumeOptions, RunHandle, RunOptions, RunResult } from "./run/options.ts";
+export type {
+  Answers,
+  BreakpointOption,
+  CommonOptions,
+  ResumeOptions,
+  RunHandle,
+  RunOptions,
+  RunResult,
+} from "./run/options.ts";
 export { run } from "./run/run.ts";
 export {
   type Channel,
@@ -109,7 +147,7 @@ export {
   type UpdateOf,
 } from "./state/definition.ts";
 export { applyDelta, type Delta, type Patch } from "./state/delta.ts";
-export { type ApprovalAnswer, approval, type InDoubtAnswer } from "./tool/approval.ts";
+export { type ApprovalAnswer, approval, type InDoubtAnswer, type NodeInDoubtAnswer } from "./tool/approval.ts";
 export {
   allow,
   type BeforeToolDecision,

@@ -100,12 +100,25 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
         if (held !== undefined) held.end = undefined;
       },
       told: (failure) => {
-        const gone =
-          failure === undefined ? commit.release === true : failure.code === "fenced" && held?.epoch === commit.epoch;
-        if (gone && threads.get(commit.thread) === held) threads.delete(commit.thread);
+        forget(commit, failure);
         told(failure);
       },
     });
+  }
+
+  /** What a commit that has ended means for who holds its thread. */
+  function forget({ thread, epoch, release }: Commit, failure: StatewrightError | undefined): void {
+    const held = threads.get(thread);
+    if (held?.epoch !== epoch) return;
+    if (failure === undefined ? release === true : failure.code === "fenced") threads.delete(thread);
+    // Its row still names this store, which lives: the next claim or fork here must not take that for a run at work.
+    else if (release === true) held.letGo = true;
+  }
+
+  /** The epoch under which this store let a thread go without being able to write it. */
+  function letGoAt(thread: string): number | undefined {
+    const held = threads.get(thread);
+    return held?.letGo === true ? held.epoch : undefined;
   }
 
   return {
@@ -115,7 +128,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
       if (request.branch !== undefined) checkId("branch", request.branch);
       const { claim } = await write(
         request.thread,
-        () => writer.claim(request),
+        () => writer.claim(request, letGoAt(request.thread)),
         ({ held }) => threads.set(held.id, held),
       );
       return claim;
@@ -124,7 +137,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
     branch: async (fork: BranchWrite) => {
       checkId("thread", fork.thread);
       checkId("branch", fork.branch);
-      return await write(fork.thread, () => writer.branch(fork));
+      return await write(fork.thread, () => writer.branch(fork, letGoAt(fork.thread)));
     },
     thread: (id) => read((from) => from.thread(id), id),
     threads: (filter = {}) =>

@@ -28,6 +28,8 @@ export interface Held {
   readonly writer: WrittenBy & { readonly key: number };
   /** The end of the branch that is written; absent when it must be read again. */
   end: End | undefined;
+  /** Its run has let it go, which could not be written. */
+  letGo: boolean;
 }
 
 interface End {
@@ -44,9 +46,10 @@ interface End {
 }
 
 export interface Writer {
-  claim(request: ClaimRequest): { readonly claim: Claim; readonly held: Held };
+  /** Take a thread that nobody alive holds; one that is held under the epoch `letGoAt` counts as let go. */
+  claim(request: ClaimRequest, letGoAt: number | undefined): { readonly claim: Claim; readonly held: Held };
   commit(commit: Commit, held: Held | undefined): void;
-  branch(write: BranchWrite): CheckpointRow;
+  branch(write: BranchWrite, letGoAt: number | undefined): CheckpointRow;
   /** Let a thread go, inside the last transaction. */
   release(held: Held): void;
 }
@@ -129,12 +132,11 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
       " answered = excluded.answered, sum = excluded.sum",
   );
 
-  function claim(request: ClaimRequest): { readonly claim: Claim; readonly held: Held } {
+  function claim(request: ClaimRequest, letGoAt: number | undefined): { readonly claim: Claim; readonly held: Held } {
     const { thread, graph, version, shape, at } = request;
     const known = threadState.get(thread);
     if (known === undefined && request.mustExist === true) throw storeRules.unknownThread(thread);
-    const recovered = known !== undefined && known.owner !== null;
-    if (recovered && owner.isAlive(known.owner)) throw storeRules.busy(thread, owner.describe(known.owner));
+    const recovered = known !== undefined && refuseHeld(thread, known, letGoAt);
     const writer = { key: keyOfGraph(graph, version, shape), graph, version, shape };
     const state = known ?? createThread(thread, request.branch ?? "main", writer.key, at);
     const branch = request.branch ?? state.head;
@@ -155,7 +157,7 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
       channels: new Map(),
     };
     return {
-      held: { id: thread, key: state.key, epoch, writer, end },
+      held: { id: thread, key: state.key, epoch, writer, end, letGo: false },
       claim: {
         epoch,
         branch,
@@ -209,11 +211,18 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
     held.end = end;
   }
 
-  function branch(write: BranchWrite): CheckpointRow {
+  /** Throws `thread_busy` while a living owner holds a thread; tells whether a dead one does. */
+  function refuseHeld(thread: string, state: ThreadState, letGoAt: number | undefined): boolean {
+    if (state.owner === null || state.epoch === letGoAt) return false;
+    if (owner.isAlive(state.owner)) throw storeRules.busy(thread, owner.describe(state.owner));
+    return true;
+  }
+
+  function branch(write: BranchWrite, letGoAt: number | undefined): CheckpointRow {
     const { thread, from } = write;
     const state = threadState.get(thread);
     if (state === undefined) throw storeRules.unknownThread(thread);
-    if (state.owner !== null && owner.isAlive(state.owner)) throw storeRules.busy(thread, owner.describe(state.owner));
+    refuseHeld(thread, state, letGoAt);
     const origin = reader.find(thread, from);
     if (origin === undefined) throw storeRules.unknownCheckpoint(thread, from);
     if (reader.line(thread, write.branch) !== undefined) throw storeRules.branchExists(thread, write.branch);
@@ -232,6 +241,7 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
       epoch: state.epoch,
       writer: { ...writer, key: keyOfGraph(writer.graph, writer.version, writer.shape) },
       end: undefined,
+      letGo: true,
     };
     const end = {
       branch: write.branch,

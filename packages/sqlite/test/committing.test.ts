@@ -183,6 +183,28 @@ describe("a file that another program holds locked", () => {
     expect(told).toEqual(["a1 store_locked", "again"]);
   });
 
+  test("a thread that was let go meanwhile is free again for this store, and for nobody else", async () => {
+    const store = open();
+    const a = await claimed(store, "a");
+    const told: string[] = [];
+    other.exec("BEGIN IMMEDIATE");
+    queue(store, { ...superstep("a", a, 1), release: true }, "let go", told);
+    world.turn();
+    while (world.delays.length > 0) world.fire();
+    expect(told).toEqual(["let go store_locked"]);
+    other.exec("COMMIT");
+    const peer = sqliteStore(file);
+    await expect(peer.claim({ ...graph, thread: "a" })).rejects.toMatchObject({ code: "thread_busy" });
+    peer.close();
+    const again = store.claim({ ...graph, thread: "a" });
+    const second = store.claim({ ...graph, thread: "a" });
+    const refused = expect(second).rejects.toMatchObject({ code: "thread_busy" });
+    await Promise.resolve();
+    world.turn();
+    expect(await again).toMatchObject({ epoch: a.epoch + 1, recovered: false });
+    await refused;
+  });
+
   test("does not keep anyone from reading", async () => {
     const store = open();
     const a = await claimed(store, "a");

@@ -20,7 +20,7 @@ import * as z from "zod";
 
 const review = defineGraph({
   name: "review",
-  context: defineContext(z.object({ strict: z.boolean() })),
+  context: defineContext({ strict: z.boolean() }),
   state: defineState({
     files: z.array(z.string()).default([]),
     found: list(z.string()),
@@ -88,7 +88,7 @@ describe("a test of one node", () => {
   });
 });
 
-const Shop = defineContext(z.object({ customerId: z.string() }));
+const Shop = defineContext({ customerId: z.string() });
 const Cart = defineState({ cart: z.array(z.string()) });
 const order = (failures: number) => {
   let left = failures;

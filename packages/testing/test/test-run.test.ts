@@ -318,3 +318,16 @@ describe("a run in the hands of a test", () => {
     expect(t.state.found).toEqual(["a", "b", "written"]);
   });
 });
+
+test("finish rejects with the error of a run that failed, so that a test that forgets to look is red", async () => {
+  const broken = defineGraph({ name: "broken", state: defineState({ n: z.number().default(0) }) })
+    .nodes({
+      a: () => {
+        throw new Error("out of order");
+      },
+    })
+    .edges({ [START]: "a", a: END });
+  const t = await testRun(broken, {});
+  await expect(t.finish()).rejects.toThrow("out of order");
+  expect(t.status).toBe("failed");
+});

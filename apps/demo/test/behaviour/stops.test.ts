@@ -70,7 +70,7 @@ describe("a demo that is killed whole", () => {
     rmSync(home, { recursive: true, force: true });
   });
 
-  test.each(["step 4 saved", "step 6 saved", "ask.interrupted → ask.executing"])(
+  test.each(["step 4 saved", "step 6 saved", "ask.interrupted → ask.executing", "A branch from", "process 4 starts"])(
     "at “%s” leaves no process, and ends with the report of one that was not killed",
     async (moment) => {
       const home = scratch();
@@ -85,6 +85,8 @@ describe("a demo that is killed whole", () => {
       const resumed = await play(home, ["--resume", killed.state]);
       expect(resumed.err).toBe("");
       expect(resumed.code).toBe(0);
+      expect(resumed.out).toMatch(/^ {2}answer +yes +no$/m);
+      expect(resumed.out).toMatch(/^ {2}run +done +done$/m);
       expect(readFileSync(join(killed.state, "report.md"), "utf8")).toBe(whole);
     },
   );

@@ -21,14 +21,20 @@ test.each([
     /^--out: there is no folder ".+nowhere"\./,
   ],
   ["a resume of what is no stopped demo", ["--resume", "."], /^".+" does not hold a stopped demo\./],
+  [
+    "a resume with a folder",
+    [".", "--resume", "stopped"],
+    /^--resume goes on with the folder and the model that the demo began with: leave them out\./,
+  ],
+  ["a resume of a demo.json of something else", ["--resume", "other"], /^".+other" does not hold a stopped demo\./],
   ["an answer that is none", ["--answer", "perhaps"], /^--answer is "perhaps"\. Say yes or no\./],
 ])("%s is refused with one clear message, and nothing is begun", async (_what, args, message) => {
-  const home = tree(scratch(), { "a-file": "" });
+  const home = tree(scratch(), { "a-file": "", "other/demo.json": "{}", "stopped/demo.json": "{}" });
   const played = await play(home, args, { env: { OPENAI_API_KEY: "" } });
   expect(played.code).toBe(2);
   expect(played.err).toMatch(message);
   expect(played.out).toBe("");
-  expect(readdirSync(home)).toEqual(["a-file"]);
+  expect(readdirSync(home)).toEqual(["a-file", "other", "stopped"]);
 });
 
 test("a folder without git and without packages is audited by its folders, in any language", async () => {
@@ -45,6 +51,27 @@ test("a folder without git and without packages is audited by its folders, in an
   expect(played.out).toMatch(/✓ check src {2}/);
   expect(played.out).toMatch(/✓ check \. {2}/);
   expect(played.out).toContain("1 source file, no tests");
+});
+
+test("folders that are no packages share the tests and the README of the tree", async () => {
+  const home = scratch();
+  const target = tree(join(home, "plain"), {
+    "README.md": "# Foo\n",
+    "src/foo.py": "x = 1\n",
+    "tests/test_foo.py": "def test(): pass\n",
+  });
+  const played = await play(home, [target]);
+  expect(played.err).toBe("");
+  expect(played.out).toContain("Nothing stands out");
+});
+
+test("a temporary folder that cannot be written is said before anything begins", async () => {
+  const home = scratch();
+  const target = tree(join(home, "plain"), { "a.c": "" });
+  const played = await play(home, [target], { env: { TMPDIR: join(home, "nowhere") } });
+  expect(played.code).toBe(2);
+  expect(played.err).toMatch(/^No folder can be made in ".+nowhere" \(ENOENT\)\. Set TMPDIR/);
+  expect(played.out).toBe("");
 });
 
 test("a host without git is told as such", async () => {
@@ -85,7 +112,7 @@ test.skipIf(process.platform === "win32")(
     expect(played.code).toBe(0);
     const report = readFileSync(join(played.state, "report.md"), "utf8");
     expect(report).toContain("| low | src | files that cannot be read: src/b.py |");
-    expect(report).toContain("1 folder could not be read");
+    expect(report).toContain("1 path could not be read");
     expect(report).not.toContain("passwd");
     chmodSync(join(target, "closed"), 0o700);
   },
@@ -108,7 +135,7 @@ test("a huge tree is looked at within bounds, and the report says so", async () 
   expect(played.code).toBe(0);
   expect(played.out.match(/✓ check /g)).toHaveLength(24);
   expect(readFileSync(join(played.state, "report.md"), "utf8")).toContain("the first of a larger tree");
-});
+}, 30_000);
 
 test("what a name or a file says is printed, never obeyed by the terminal", async () => {
   const home = scratch();

@@ -18,7 +18,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { createAgent } from "../../src/index.ts";
 
-const Shop = defineContext(z.object({ customerId: z.string() }));
+const Shop = defineContext({ customerId: z.string() });
 const Orders = defineState({ cart: z.array(z.string()).default([]), refunds: z.number().default(0) });
 
 function shopWith(calls: { count: number }) {

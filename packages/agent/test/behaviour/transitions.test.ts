@@ -16,7 +16,7 @@ import * as z from "zod";
 
 const offline: Model = { id: "offline", respond: () => Promise.reject(new Error("there is no network here")) };
 
-const Shop = defineContext(z.object({ customerId: z.string() }));
+const Shop = defineContext({ customerId: z.string() });
 const Orders = defineState({ cart: z.array(z.string()).default([]) });
 const refund = defineTool({
   name: "refund",

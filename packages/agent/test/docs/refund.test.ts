@@ -1,3 +1,4 @@
+import { checkGraph } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
 import { expect, test } from "vitest";
@@ -12,3 +13,5 @@ test("asks before paying and survives a crash", async () => {
   expect(t.trace).toPassThrough(["model", "tools.interrupted", "tools", "model", "done"]);
   expect(t.trace).toHaveRunOnce("refund");
 });
+
+test("no dead ends", () => expect(checkGraph(shop)).toHaveNoViolations());

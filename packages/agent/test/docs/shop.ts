@@ -3,7 +3,7 @@ import { say, scriptedModel } from "@statewright/testing";
 import * as z from "zod";
 import { createAgent } from "../../src/index.ts";
 
-const Shop = defineContext(z.object({ customerId: z.string() }));
+const Shop = defineContext({ customerId: z.string() });
 
 const refund = defineTool({
   name: "refund",

@@ -41,6 +41,7 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   machine_failed: "run",
   task_timeout: "run",
   effect_in_doubt: "run",
+  breakpoint: "run",
   model_failed: "run",
   invalid_transcript: "run",
   tool_failed: "tool",
@@ -87,6 +88,7 @@ export type ErrorCode =
   | "machine_failed"
   | "task_timeout"
   | "effect_in_doubt"
+  | "breakpoint"
   | "model_failed"
   | "invalid_transcript"
   | "tool_failed"

@@ -23,6 +23,19 @@ export function retryDelayMs(policy: Omit<RetryPolicy, "on">, attempt: number, c
   return Math.max(0, Math.round(delay * (1 + jitter * (2 * chance - 1))));
 }
 
+/** Ask a policy's predicate. One that throws has not said yes: the failure that it was asked about is the one to tell. */
+export function saysYes<Failure>(
+  on: (error: Failure, attempt: number) => boolean,
+  error: Failure,
+  attempt: number,
+): boolean {
+  try {
+    return on(error, attempt);
+  } catch {
+    return false;
+  }
+}
+
 /** Refuse a policy that cannot be meant: attempts below 1 or not whole, negative times, jitter outside 0 to 1. */
 export function checkRetry(owner: string, policy: Omit<RetryPolicy, "on">): void {
   const { attempts, initialMs = 0, factor = 1, maxMs = 0, jitter = 0 } = policy;

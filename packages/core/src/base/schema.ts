@@ -2,6 +2,7 @@
  * Schemas at the borders: zod first, any validator that speaks Standard Schema.
  * Types are read from the standard's type slot, so that inference stays cheap.
  */
+import { isPlainObject } from "./json.ts";
 
 /** The part of a Standard Schema (version 1) that Statewright uses. */
 export interface Schema<Input = unknown, Output = Input> {
@@ -63,4 +64,33 @@ function ignoreAsyncIssue(): void {
 
 function pathText(path: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined): string {
   return (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
+}
+
+/** A schema of an object with these parts. Keys that it does not name are dropped. */
+export function objectOf(shape: Readonly<Record<string, Schema>>): Schema {
+  const parts = Object.entries(shape);
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "statewright",
+      validate: (value) => {
+        if (!isPlainObject(value)) return { issues: [{ message: "expected an object" }] };
+        const issues: { message: string; path: string[] }[] = [];
+        const parsed: Record<string, unknown> = {};
+        for (const [name, schema] of parts) {
+          const part = parseWith(schema, Object.hasOwn(value, name) ? value[name] : undefined);
+          if (part.ok && part.value !== undefined) parsed[name] = part.value;
+          if (!part.ok)
+            issues.push(
+              ...part.issues.map((issue) => ({ message: issue.message, path: [name, ...pathOf(issue.path)] })),
+            );
+        }
+        return issues.length > 0 ? { issues } : { value: parsed };
+      },
+    },
+  };
+}
+
+function pathOf(text: string): readonly string[] {
+  return text === "" ? [] : text.split(".");
 }

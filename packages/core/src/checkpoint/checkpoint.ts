@@ -13,6 +13,14 @@ export interface Task {
   readonly from?: readonly string[];
 }
 
+/** A task of a deferred node that waits until nothing else is runnable. */
+export interface Held {
+  readonly node: string;
+  readonly from: readonly string[];
+  /** What a send gave it; absent for a task that an edge started. */
+  readonly sent?: { readonly input: unknown };
+}
+
 /** Why a checkpoint was written. */
 export type CheckpointSource = "input" | "step" | "update" | "fork";
 
@@ -24,8 +32,40 @@ export interface Control {
   readonly inputs: readonly unknown[];
   /** Sources that have arrived at a join, by the join's target. */
   readonly joins: Readonly<Record<string, readonly string[]>>;
+  /** Deferred tasks that wait, in the order in which they were led to; absent when there are none. */
+  readonly held?: readonly Held[];
   /** Supersteps that the run has taken, over all its resumes: what the step limit counts. */
   readonly steps?: number;
+  /** What a hand-drawn machine has set going. */
+  readonly pending?: Pending;
+}
+
+/** What is under way in a hand-drawn machine and its child machines, each named by the address of its machine: the ids that lead to it. */
+export interface Pending {
+  /** Ids of the root machine's own actors. */
+  readonly children: readonly string[];
+  readonly actors: readonly PendingActor[];
+  readonly timers: readonly PendingTimer[];
+}
+
+/** A promise that was started and has not ended; `task` is `step:index` of its start. */
+export interface PendingActor {
+  readonly task: string;
+  readonly owner: string;
+  readonly id: string;
+  readonly src: string;
+  readonly input: unknown;
+}
+
+/** A timer; `armed` is `step:index` of its arming: a later one of the same id is another. Times are in milliseconds since the epoch. */
+export interface PendingTimer {
+  readonly armed: string;
+  readonly owner: string;
+  readonly id: string;
+  /** The address of the machine that gets the event. */
+  readonly to: string;
+  readonly event: { readonly type: string };
+  readonly dueAt: number;
 }
 
 /** A saved superstep. Ids count up per thread over all branches; `seq` is its place in the thread's durable events. */

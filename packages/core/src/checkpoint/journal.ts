@@ -19,6 +19,7 @@ export interface EffectRow {
   /** The same in every attempt and after every resume. */
   readonly idempotencyKey: string;
   readonly startedAt: number;
+  /** With the state `started`: its start was called off before it began. */
   readonly endedAt?: number | undefined;
   /** The encoded outcome. After the superstep is folded it is kept for `once` effects only. */
   readonly outcome?: string | undefined;

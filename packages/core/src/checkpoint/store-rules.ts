@@ -52,6 +52,7 @@ export function checkFilter(what: string, filter: { readonly limit?: number }, k
   });
 }
 
+/** The refusal of a claim or a fork while a living owner writes the thread. */
 export function busy(thread: string, holder?: string): StatewrightError {
   return new StatewrightError("thread_busy", {
     what: `the thread "${thread}" is held by ${holder ?? "another owner"}`,
@@ -60,6 +61,7 @@ export function busy(thread: string, holder?: string): StatewrightError {
   });
 }
 
+/** The refusal of a writer that does not own the thread any more. */
 export function fenced({ thread, branch, epoch }: Commit): StatewrightError {
   return new StatewrightError("fenced", {
     what: `a write to the thread "${thread}" came from a writer that does not own it any more (epoch ${epoch})`,
@@ -68,6 +70,7 @@ export function fenced({ thread, branch, epoch }: Commit): StatewrightError {
   });
 }
 
+/** The refusal of a thread that is not there, where it must be. */
 export function unknownThread(thread: string): StatewrightError {
   return new StatewrightError("unknown_thread", {
     what: `there is no thread "${thread}"`,
@@ -76,6 +79,7 @@ export function unknownThread(thread: string): StatewrightError {
   });
 }
 
+/** The refusal of a branch that is not there, where it must be. */
 export function unknownBranch(thread: string, branch: string): StatewrightError {
   return new StatewrightError("unknown_branch", {
     what: `there is no branch "${branch}"`,
@@ -84,6 +88,7 @@ export function unknownBranch(thread: string, branch: string): StatewrightError 
   });
 }
 
+/** The refusal of a checkpoint that the thread does not have. */
 export function unknownCheckpoint(thread: string, checkpoint: number): StatewrightError {
   return new StatewrightError("unknown_checkpoint", {
     what: `there is no checkpoint ${checkpoint}`,
@@ -92,6 +97,7 @@ export function unknownCheckpoint(thread: string, checkpoint: number): Statewrig
   });
 }
 
+/** The refusal of a fork under a name that is taken. */
 export function branchExists(thread: string, branch: string): StatewrightError {
   return new StatewrightError("thread_exists", {
     what: `the branch "${branch}" is there already`,
@@ -100,6 +106,7 @@ export function branchExists(thread: string, branch: string): StatewrightError {
   });
 }
 
+/** The refusal of everything after `close()`. */
 export function closed(store: string): StatewrightError {
   return new StatewrightError("store_closed", {
     what: `the ${store} store is closed`,

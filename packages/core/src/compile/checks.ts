@@ -16,7 +16,13 @@ export interface GraphProblem {
     | "route_without_targets"
     | "task_without_send"
     | "tools_without_messages"
-    | "empty_tool_node";
+    | "empty_tool_node"
+    | "history_state"
+    | "inline_actor"
+    | "missing_actor"
+    | "unsupported_actor"
+    | "live_actor"
+    | "unknown_effect";
   readonly node: string;
   readonly message: string;
   readonly hint: string;
@@ -36,12 +42,16 @@ const nameGrammar = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
 /** Throw `invalid_graph` with every problem of the definition in `details`, or return. */
 export function checkDefinition(graph: GraphDefinition): void {
-  const problems = problemsOf(graph);
+  refuseProblems("graph", graph.name, problemsOf(graph));
+}
+
+/** Throw `invalid_graph` with all problems of a definition, if there are any. */
+export function refuseProblems(kind: "graph" | "machine", name: string, problems: readonly GraphProblem[]): void {
   if (problems.length === 0) return;
   throw new StatewrightError("invalid_graph", {
-    what: `the graph "${graph.name}" has ${problems.length === 1 ? "a problem" : `${problems.length} problems`}: ${problems.map((problem) => `${problem.message} (${problem.hint})`).join("; ")}`,
+    what: `the ${kind} "${name}" has ${problems.length === 1 ? "a problem" : `${problems.length} problems`}: ${problems.map((problem) => `${problem.message} (${problem.hint})`).join("; ")}`,
     next: "Mend the definition",
-    place: { graph: graph.name },
+    place: { graph: name },
     details: problems,
   });
 }

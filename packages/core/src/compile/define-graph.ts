@@ -3,6 +3,7 @@ import type { AnyStateMachine } from "xstate";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { checkRetry } from "../base/retry.ts";
+import type { Recipe } from "../define/command.ts";
 import type { ContextDefinition } from "../define/context.ts";
 import type { Gotos, Join, Route, Sends } from "../define/edge.ts";
 import type {
@@ -16,6 +17,8 @@ import type {
   Sound,
 } from "../define/graph.ts";
 import type { InterruptShape } from "../define/interrupt.ts";
+import type { AttemptPolicy, ErrorHandler, NodeWithPolicy } from "../define/node.ts";
+import { memoryCache } from "../define/node-cache.ts";
 import type { ToolNode } from "../define/tool-node.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
 import { checkDefinition } from "./checks.ts";
@@ -39,6 +42,22 @@ export interface GraphOptions<Types extends StateTypes, Context, Given, Interrup
   readonly state: StateDefinition<Types>;
   readonly context?: ContextDefinition<Context, Given>;
   readonly interrupts?: Interrupts;
+  /** What holds for every body and task node that does not say otherwise; tools have policies of their own. */
+  readonly defaults?: GraphDefaults<Types, Context, Interrupts>;
+}
+
+/** Policies for all nodes of a graph. Graphs inside it have their own. */
+export interface GraphDefaults<Types extends StateTypes, Context, Interrupts extends InterruptShape>
+  extends AttemptPolicy {
+  /** The error handler of nodes that have none. It changes state; where control goes is up to the node's edges. */
+  readonly onError?: ErrorHandler<
+    Types["state"],
+    Types["update"],
+    Context,
+    Interrupts,
+    unknown,
+    undefined | void | Types["update"] | Recipe<Types["state"]>
+  >;
 }
 
 /** The types of a graph with these parts. */
@@ -79,6 +98,7 @@ export function defineGraph<
   const Interrupts extends InterruptShape = Record<never, never>,
 >(options: GraphOptions<Types, Context, Given, Interrupts>): GraphWithoutNodes<Types, Context, Given, Interrupts> {
   const { name, version = 1, state, context, interrupts } = options;
+  const defaults = defaultsOf(name, options.defaults ?? {});
   checkId("graph name", name);
   if (!Number.isInteger(version) || version < 1) {
     throw new StatewrightError("invalid_option", {
@@ -91,7 +111,7 @@ export function defineGraph<
       const records = new Map(
         Object.entries(nodes as Record<string, AnyNode<GraphTypes>>).map(([node, declared], index) => [
           node,
-          nodeRecord(node, declared, index),
+          nodeRecord(node, declared, index, defaults),
         ]),
       );
       return {
@@ -140,9 +160,23 @@ type DeclaredEdge =
   | Gotos<string>
   | Join<string>;
 
-function nodeRecord(name: string, declared: AnyNode<GraphTypes>, index: number): NodeRecord {
+type DeclaredPolicy = NodeRecord["policy"];
+type OwnPolicy = Omit<NodeWithPolicy<never, never, never, never>, "run">;
+
+function defaultsOf(name: string, { retry, timeoutMs, idleTimeoutMs, onError }: DeclaredPolicy): DeclaredPolicy {
+  const defaults = {
+    ...(retry === undefined ? {} : { retry }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
+    ...(onError === undefined ? {} : { onError }),
+  };
+  checkPolicy(`the defaults of the graph "${name}"`, defaults);
+  return defaults;
+}
+
+function nodeRecord(name: string, declared: AnyNode<GraphTypes>, index: number, defaults: DeclaredPolicy): NodeRecord {
   if (typeof declared === "function")
-    return { name, index, kind: "body", body: declared as NodeRecord["body"], policy: {} };
+    return { name, index, kind: "body", body: declared as NodeRecord["body"], policy: defaults };
   if ("kind" in declared && declared.kind === "tools")
     return {
       name,
@@ -152,21 +186,48 @@ function nodeRecord(name: string, declared: AnyNode<GraphTypes>, index: number):
       tools: declared as ToolNode<never, never>,
       policy: {},
     };
-  const { run: body, retry, timeoutMs } = declared;
-  if (retry !== undefined) checkRetry(`the node "${name}"`, retry);
-  if (timeoutMs !== undefined) checkTimeout(name, timeoutMs);
-  const policy = { ...(retry === undefined ? {} : { retry }), ...(timeoutMs === undefined ? {} : { timeoutMs }) };
+  const { run: body, ...own } = declared;
+  const policy = policyOf(name, own as OwnPolicy, defaults);
   if ("kind" in declared)
     return { name, index, kind: "task", input: declared.input, body: body as NodeRecord["body"], policy };
   return { name, index, kind: "body", body: body as NodeRecord["body"], policy };
 }
 
-function checkTimeout(node: string, timeoutMs: number): void {
-  if (timeoutMs > 0) return;
-  throw new StatewrightError("invalid_option", {
-    what: `the timeoutMs of the node "${node}" is ${timeoutMs}`,
-    next: "Give milliseconds above 0",
-  });
+function policyOf(
+  name: string,
+  { retry, timeoutMs, idleTimeoutMs, effect, defer, cache, onError }: OwnPolicy,
+  defaults: DeclaredPolicy,
+): DeclaredPolicy {
+  const { retry: _, ...withoutRetry } = defaults;
+  const policy: DeclaredPolicy = {
+    // A default must not repeat what may happen once.
+    ...(effect === "once" ? withoutRetry : defaults),
+    ...(retry === undefined ? {} : { retry }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
+    ...(effect === undefined ? {} : { effect }),
+    ...(defer === true ? { defer } : {}),
+    ...(cache === undefined ? {} : { cache: { ...cache, store: cache.store ?? memoryCache() } }),
+    ...(onError === undefined ? {} : { onError }),
+  };
+  checkPolicy(`the node "${name}"`, policy);
+  return policy;
+}
+
+function checkPolicy(owner: string, { retry, timeoutMs, idleTimeoutMs, effect, cache }: DeclaredPolicy): void {
+  if (retry !== undefined) checkRetry(owner, retry);
+  for (const [option, value] of Object.entries({ timeoutMs, idleTimeoutMs, "cache.ttlMs": cache?.ttlMs })) {
+    if (value === undefined || value > 0) continue;
+    throw new StatewrightError("invalid_option", {
+      what: `the ${option} of ${owner} is ${value}`,
+      next: "Give milliseconds above 0",
+    });
+  }
+  if (effect === "once" && (retry?.attempts ?? 1) > 1)
+    throw new StatewrightError("invalid_option", {
+      what: `${owner} is declared once and has a retry`,
+      next: 'Remove the retry, or declare effect "idempotent" if the other side honours the idempotency key',
+    });
 }
 
 function toolsRunElsewhere(): never {

@@ -6,17 +6,22 @@ import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, NodeRecord } from "../define/graph.ts";
 import { answerSchema } from "../define/interrupt.ts";
 import { jsonSchemaOf, modelToolOf } from "../tool/model-tool.ts";
+import { type Drawing, drawingOf } from "./durable.ts";
 import { isParallel } from "./machine.ts";
 
 /** A graph, ready to run. */
 export interface Plan {
   readonly graph: GraphDefinition;
   readonly nodes: ReadonlyMap<string, NodeRecord>;
+  /** The machine that was drawn by hand, where the graph is one. */
+  readonly drawing: Drawing | undefined;
   /** Names of the channels that one superstep makes visible and the next clears. */
   readonly ephemeral: readonly string[];
   readonly parallel: boolean;
   /** Sources of each join, in order of declaration. */
   readonly joins: ReadonlyMap<string, readonly string[]>;
+  /** Nodes that run only when nothing else is runnable. */
+  readonly deferred: ReadonlySet<string>;
   /** Fingerprint of channels, nodes, edges, interrupts and tools: changes when saved runs may no longer fit. */
   readonly shape: string;
 }
@@ -30,11 +35,13 @@ export function planOf(graph: GraphDefinition): Plan {
   const plan: Plan = {
     graph,
     nodes: graph.nodes,
+    drawing: drawingOf(graph),
     ephemeral: Object.entries(graph.state.channels).flatMap(([name, channel]) =>
       channel.kind === "ephemeral" ? [name] : [],
     ),
     parallel: isParallel(graph),
     joins: joinsOf(graph),
+    deferred: new Set([...graph.nodes.values()].flatMap((node) => (node.policy.defer === true ? [node.name] : []))),
     shape: fingerprint(JSON.stringify(shapeOf(graph))),
   };
   plans.set(graph, plan);

@@ -5,7 +5,8 @@ import type { Tool } from "../tool/tool.ts";
 import type { ContextDefinition } from "./context.ts";
 import type { END, Gotos, Join, Route, Sends, START } from "./edge.ts";
 import type { InterruptShape } from "./interrupt.ts";
-import type { NodeBody, NodeReturn, NodeWithPolicy, TaskNode } from "./node.ts";
+import type { CachePolicy, NodeBody, NodePolicy, NodeReturn, NodeWithPolicy, TaskNode } from "./node.ts";
+import type { NodeCache } from "./node-cache.ts";
 import type { ToolNode } from "./tool-node.ts";
 
 /** The types that a graph carries. */
@@ -20,7 +21,7 @@ export interface GraphTypes extends StateTypes {
 /** Any node that a graph with these types may have. */
 export type AnyNode<Types extends GraphTypes> =
   | NodeBody<Types["state"], Types["update"], Types["context"], Types["interrupts"]>
-  | NodeWithPolicy<NodeBody<Types["state"], Types["update"], Types["context"], Types["interrupts"]>>
+  | NodeWithPolicy<Types["state"], Types["update"], Types["context"], Types["interrupts"]>
   | TaskNode<Types["state"], Types["update"], Types["context"], Types["interrupts"], unknown>
   | ToolNode<Types["state"], Types["context"]>;
 
@@ -29,9 +30,9 @@ export type NodeMap<Types extends GraphTypes> = { readonly [name: string]: AnyNo
 
 type ReturnOf<Node> = Node extends (...args: never) => infer Returned
   ? Awaited<Returned>
-  : Node extends { readonly run: (...args: never) => infer Returned }
-    ? Awaited<Returned>
-    : never;
+  :
+      | (Node extends { readonly run: (...args: never) => infer Returned } ? Awaited<Returned> : never)
+      | (Node extends { readonly onError: (...args: never) => infer Handled } ? Awaited<Handled> : never);
 type Each<Returned> = Returned extends readonly (infer Item)[] ? Item : Returned;
 type CommandTargets<Node> =
   Each<ReturnOf<Node>> extends infer Item
@@ -93,7 +94,10 @@ export interface NodeRecord {
   readonly input?: Schema | undefined;
   readonly body: (state: never, runtime: never) => NodeReturn<unknown, unknown> | Promise<NodeReturn<unknown, unknown>>;
   readonly tools?: ToolNode<never, never> | undefined;
-  readonly policy: Pick<NodeWithPolicy<unknown>, "retry" | "timeoutMs">;
+  readonly policy: NodePolicy & {
+    readonly cache?: CachePolicy<never, never> & { readonly store: NodeCache };
+    readonly onError?: NodeRecord["body"];
+  };
 }
 
 /** An edge as the engine sees it: where control may go, and how it is chosen. */

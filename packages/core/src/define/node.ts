@@ -1,5 +1,6 @@
 /** Nodes: what runs. A body reads the state and returns what it changes; a task node also takes an input of its own. */
 import type { EffectClass } from "../base/effect.ts";
+import type { StatewrightError } from "../base/errors.ts";
 import type { RunIdentity } from "../base/injection.ts";
 import type { Json } from "../base/json.ts";
 import type { RetryPolicy } from "../base/retry.ts";
@@ -10,6 +11,7 @@ import type { Model, ModelRequest } from "../model/model.ts";
 import type { Middleware } from "../tool/middleware.ts";
 import type { Goto, Recipe, Send } from "./command.ts";
 import type { AnswerOf, InterruptShape, PayloadOf } from "./interrupt.ts";
+import type { NodeCache } from "./node-cache.ts";
 
 /** What a recorded step inside a node gets. */
 export interface StepRuntime {
@@ -56,6 +58,8 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
   readonly progress: (text: string) => void;
   /** Send an event of your own on the run's stream; it is not kept. */
   readonly emit: (name: string, payload: Json) => void;
+  /** Show that the body is alive, where an `idleTimeoutMs` watches it. Progress, events and finished steps show it too. */
+  readonly heartbeat: () => void;
 }
 
 /** How a recorded step is treated. */
@@ -82,17 +86,62 @@ export type NodeBody<State, Update, Context, Interrupts extends InterruptShape> 
   runtime: NodeRuntime<Context, Interrupts>,
 ) => NodeReturn<State, Update> | Promise<NodeReturn<State, Update>>;
 
-/** How a node is run. */
-export interface NodePolicy {
+/** What the error handler of a node gets beside the state: the failure, and what a body gets. */
+export interface FailureRuntime<Context = unknown, Interrupts extends InterruptShape = InterruptShape, Input = unknown>
+  extends NodeRuntime<Context, Interrupts> {
+  /** The last failure; its `cause` is what the body threw. After a resume it is made again from its record. */
+  readonly error: StatewrightError;
+  /** What the failed task was given; undefined for a node that takes no input. */
+  readonly input: Input;
+}
+
+/** What stands in for a node's result after its last attempt has failed. */
+export type ErrorHandler<
+  State,
+  Update,
+  Context,
+  Interrupts extends InterruptShape,
+  Input = unknown,
+  Returned = NodeReturn<State, Update>,
+> = (state: State, failure: FailureRuntime<Context, Interrupts, Input>) => Returned | Promise<Returned>;
+
+/** When a node's result is taken from a cache instead of running its body. */
+export interface CachePolicy<State, Input = unknown> {
+  /** Equal texts mean equal results, among the tasks of this node in this version of the graph. */
+  readonly key: (state: State, input: Input) => string;
+  /** How long a result is good for, in milliseconds; without end when absent. */
+  readonly ttlMs?: number;
+  /** Where results are kept; by default in memory, as long as the graph. */
+  readonly store?: NodeCache;
+}
+
+/** What a node and the `defaults` of a graph may both say. */
+export interface AttemptPolicy {
   /** Try a failed body again. Programming errors such as TypeError are not tried again unless `on` says so. */
   readonly retry?: RetryPolicy;
   /** Time limit of one attempt in milliseconds. */
   readonly timeoutMs?: number;
+  /** How long one attempt may go without a sign of life, in milliseconds: a heartbeat, progress, an event, a finished step, a part of a model's answer. */
+  readonly idleTimeoutMs?: number;
+}
+
+/** How a node is run. */
+export interface NodePolicy extends AttemptPolicy {
+  /**
+   * What may happen after a crash in the body's middle; default `idempotent`: it runs again. The start of a `once` body is
+   * saved before it begins; a body that started and has no result is not run again until a person has said what happened.
+   */
+  readonly effect?: EffectClass;
+  /** Run only when nothing else is runnable, once for all that led here meanwhile. */
+  readonly defer?: boolean;
 }
 
 /** A node with a policy. */
-export interface NodeWithPolicy<Body> extends NodePolicy {
-  readonly run: Body;
+export interface NodeWithPolicy<State, Update, Context, Interrupts extends InterruptShape> extends NodePolicy {
+  readonly run: NodeBody<State, Update, Context, Interrupts>;
+  readonly cache?: CachePolicy<State>;
+  /** Called after the last attempt has failed; what it returns is the node's result. Its own failure fails the run. */
+  readonly onError?: ErrorHandler<State, Update, Context, Interrupts>;
 }
 
 /** A node that receives sends: each task has an input of its own, of which only the body knows the parsed type. */
@@ -108,6 +157,16 @@ export interface TaskNode<
   readonly input: Schema<Given, unknown>;
   /** Its runtime has the `input` too. The type does not say so: with the parameters of {@link NodeBody} a node with a policy gets theirs. */
   readonly run: (state: State, runtime: NodeRuntime<Context, Interrupts>) => Returned | Promise<Returned>;
+  readonly cache?: CachePolicy<State>;
+  /** As with {@link run}, the type leaves out what the input is. */
+  readonly onError?: ErrorHandler<State, Update, Context, Interrupts, unknown, Returned>;
+}
+
+/** How a task node is run; its cache and its error handler know the input. */
+export interface TaskPolicy<State, Update, Context, Interrupts extends InterruptShape, Input, Handled>
+  extends NodePolicy {
+  readonly cache?: CachePolicy<State, Input>;
+  readonly onError?: ErrorHandler<State, Update, Context, Interrupts, Input, Handled>;
 }
 
 /** A node that receives sends; `input` is the schema of what a task is given. */
@@ -118,18 +177,25 @@ export function task<
   Context,
   Interrupts extends InterruptShape,
   Returned extends NodeReturn<State, Update>,
+  Handled extends NodeReturn<State, Update> = undefined,
 >(
   input: S,
   run: (
     state: State,
     runtime: NodeRuntime<Context, Interrupts> & { readonly input: SchemaOutput<S> },
   ) => Returned | Promise<Returned>,
-  policy: NodePolicy = {},
-): TaskNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned> {
+  policy: TaskPolicy<State, Update, Context, Interrupts, SchemaOutput<S>, Handled> = {},
+): TaskNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned | NoInfer<Handled>> {
+  type Node = TaskNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned | Handled>;
+  const { cache, onError, ...rest } = policy;
   return {
     kind: "task",
     input: input as Schema<SchemaInput<S>, unknown>,
-    run: run as TaskNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned>["run"],
-    ...policy,
+    run: run as Node["run"],
+    ...rest,
+    ...(cache === undefined ? {} : { cache: cache as CachePolicy<State> }),
+    ...(onError === undefined
+      ? {}
+      : { onError: onError as ErrorHandler<State, Update, Context, Interrupts, unknown, Handled> }),
   };
 }

@@ -10,7 +10,8 @@ import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
 import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { foldWrites, readUpdate } from "../run/superstep.ts";
+import { readUpdate } from "../run/returns.ts";
+import { foldEdit } from "../run/superstep.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 
 /** What `fork` takes. */
@@ -45,7 +46,7 @@ export async function fork<Types extends GraphTypes>(
   const saved = await store.state(thread, at);
   const before = Object.freeze(restoreState(graph.state.channels, codec, saved));
   const writes = options.update === undefined ? [] : readUpdate(plan, START, options.update);
-  const { state, deltas } = foldWrites(plan, from.step, before, writes);
+  const { state, deltas } = foldEdit(plan, before, writes);
   const rows = stateWriter(graph.state.channels, codec, saved).rows(deltas, state);
   await store.branch({
     thread,

@@ -7,16 +7,18 @@ import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { answerSchema } from "../define/interrupt.ts";
-import { beginAgain, drive, openInterrupt, startOf } from "../run/drive.ts";
+import { drive, openInterrupt } from "../run/drive.ts";
+import { driveDrawn, readBrought } from "../run/drive-drawn.ts";
+import { isStartInDoubt } from "../run/once.ts";
 import { openSession, release, worldOf } from "../run/open.ts";
 import type { ResumeOptions, RunHandle } from "../run/options.ts";
 import { launch } from "../run/run.ts";
-import { emit, placeOf, type Saved, type Session } from "../run/session.ts";
-import { approval, inDoubtAnswer, inDoubtKey } from "../tool/approval.ts";
+import { placeOf, type Saved, type Session } from "../run/session.ts";
+import { approval, inDoubtAnswer, inDoubtKey, nodeInDoubtAnswer } from "../tool/approval.ts";
 
 /**
  * Resume a thread: only what has no recorded result is executed. Answers are matched by interrupt id or key. A thread
- * that has finished is left as it is.
+ * that has finished is left as it is. Throws `missing_store` without a store, `invalid_id` for a thread that cannot be one.
  * `result` rejects with `unknown_thread`, `thread_busy`, `unknown_interrupt`, `ambiguous_answer`, `already_answered`,
  * `invalid_answer`, or the error that fails the run.
  */
@@ -27,6 +29,7 @@ export function resume<Types extends GraphTypes>(
   const world = worldOf(options);
   const thread = checkId("thread", options.thread);
   const runId = freshId("run_", world.random);
+  if (options.store === undefined) throw withoutStore(thread);
   return launch(options, thread, runId, async (events, abort) => {
     const session = await openSession({
       graph: graph as Graph,
@@ -39,20 +42,29 @@ export function resume<Types extends GraphTypes>(
     });
     if (session.saved !== undefined && session.saved.claim.head === undefined)
       throw await neverBegan(session, session.saved);
-    const answered = await answer(session, options.answers ?? {});
-    if (session.control.tasks.length === 0 && session.saved !== undefined)
-      await release(options.store, thread, session.saved.claim);
-    else {
-      emit(session, { type: "run.started", ...startOf(session) });
-      await beginAgain(session, answered);
+    const { drawing } = session.plan;
+    if (drawing !== undefined) {
+      const brought = await readBrought(session, drawing, options.answers ?? {});
+      return driveDrawn(session, drawing, brought);
     }
+    const answered = await answer(session, options.answers ?? {});
+    if (session.control.tasks.length > 0) return drive(session, { answered });
+    if (session.saved !== undefined) await release(options.store, thread, session.saved.claim, world);
     return drive(session);
+  });
+}
+
+function withoutStore(thread: string): StatewrightError {
+  return new StatewrightError("missing_store", {
+    what: `the thread "${thread}" was to be resumed without a store`,
+    next: "Give resume the store that holds the thread",
+    place: { thread },
   });
 }
 
 /** The thread was claimed by a process that died before its input was saved: there is nothing to go on with. */
 async function neverBegan(session: Session, saved: Saved): Promise<StatewrightError> {
-  await release(saved.store, session.run.thread, saved.claim);
+  await release(saved.store, session.run.thread, saved.claim, session.world);
   return new StatewrightError("unknown_checkpoint", {
     what: `the thread "${session.run.thread}" holds no checkpoint: its process died before the input was saved`,
     next: "Run it again with its input",
@@ -72,7 +84,7 @@ async function answer(session: Session, answers: Readonly<Record<string, unknown
     for (const row of rows) saved.interrupts.set(row.id, row);
     return rows;
   } catch (error) {
-    await release(saved.store, session.run.thread, saved.claim);
+    await release(saved.store, session.run.thread, saved.claim, session.world);
     throw error;
   }
 }
@@ -112,9 +124,11 @@ function answeredRow(
   };
 }
 
-/** A question about a tool call has a schema of its own, whatever the graph declares under the same key. */
-function schemaOfAnswer({ plan }: Session, { node, key }: InterruptRow): Schema | undefined {
+/** A question about a tool call or a start has a schema of its own, whatever the graph declares under the same key. */
+function schemaOfAnswer({ plan }: Session, row: InterruptRow): Schema | undefined {
+  const { node, key } = row;
   if (plan.nodes.get(node)?.tools !== undefined) return key === inDoubtKey ? inDoubtAnswer : approval;
+  if (isStartInDoubt(row)) return nodeInDoubtAnswer;
   const declared = Object.hasOwn(plan.graph.interrupts, key) ? plan.graph.interrupts[key] : undefined;
   return declared === undefined ? undefined : answerSchema(declared);
 }

@@ -1,26 +1,39 @@
 /** The drive of a run: superstep after superstep until it has finished, waits, failed or was cancelled. */
-import { isStatewrightError, located, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { type ErrorRecord, isStatewrightError, located, StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { deepFreeze } from "../base/json.ts";
 import type { CheckpointRow, CheckpointSource, Control, RunRow, RunStatus, Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { END } from "../define/edge.ts";
+import { whenAborted } from "./abort.ts";
+import { breakpointAt } from "./breakpoints.ts";
 import { mapBounded } from "./concurrency.ts";
 import type { OpenInterrupt } from "./events.ts";
+import { startsTold } from "./journal.ts";
+import { release } from "./open.ts";
 import type { RunResult } from "./options.ts";
-import { emit, journalKey, placeOf, record, type Saved, type Session, write, written } from "./session.ts";
-import { type Finished, foldResults, type State, type StepResult, superstep, type TaskOutcome } from "./superstep.ts";
+import type { State, TaskOutcome } from "./returns.ts";
+import { emit, journalKey, placeOf, record, type Saved, type Session, taskKey, write, written } from "./session.ts";
+import { type Finished, foldResults, type StepResult, superstep } from "./superstep.ts";
 import { runTask, type TaskResult } from "./task.ts";
 
-/** Run until there is nothing left to do now. Rejects with the run's error, after it is saved. */
-export async function drive(session: Session): Promise<RunResult<State>> {
+/**
+ * Run until there is nothing left to do now; `goingOn` is given for a run that goes on from a checkpoint. Rejects with the
+ * run's error, after it is saved.
+ */
+export async function drive(session: Session, goingOn?: GoingOn): Promise<RunResult<State>> {
   try {
+    if (goingOn !== undefined) await beginAgain(session, goingOn.answered);
+    let ran: readonly string[] | undefined = goingOn === undefined ? [] : undefined;
     while (session.control.tasks.length > 0) {
+      refuseUnsaved(session);
       if (session.abort.signal.aborted && !answersCalls(session, session.control.tasks))
         return await cancelled(session);
+      const breakpoint = breakpointAt(session, ran);
+      if (breakpoint !== undefined) return await pauses(session, breakpoint);
       checkStepLimit(session);
       const began = session.world.clock.monotonic();
       const results = await runTasks(session);
-      if (session.saved?.failure !== undefined) throw session.saved.failure;
+      refuseUnsaved(session);
       const finished = results.flatMap((result) => (result.kind === "done" ? [result] : []));
       if (session.abort.signal.aborted && finished.length < results.length)
         return await cancelled(session, { finished, began });
@@ -30,6 +43,7 @@ export async function drive(session: Session): Promise<RunResult<State>> {
       const waiting = results.flatMap((result) => (result.kind === "interrupted" ? result.interrupts : []));
       if (waiting.length > 0) return await waits(session, waiting);
       await commitStep(session, finished, began);
+      ran = finished.map(({ task }) => task.node);
     }
     emit(session, { type: "run.completed", steps: session.stepsOfRun });
     return { status: "done", ...endOf(session) };
@@ -43,10 +57,16 @@ export function commitInput(session: Session, result: StepResult, source: Checkp
   return commit(session, result, { nodes: [], source, began: session.world.clock.monotonic(), first: true });
 }
 
-/** Say in the store and on the stream that a run goes on. */
-export async function beginAgain(session: Session, answered: readonly InterruptRow[]): Promise<void> {
+/** How a run goes on: with the answers that people gave. */
+export interface GoingOn {
+  readonly answered: readonly InterruptRow[];
+}
+
+/** Say in the store, then on the stream, that a run goes on. */
+async function beginAgain(session: Session, answered: readonly InterruptRow[]): Promise<void> {
   const { saved } = session;
   if (saved !== undefined) await written(session, saved, { run: session.run, interrupts: answered });
+  emit(session, { type: "run.started", ...startOf(session) });
   const waiting = [
     ...new Set(
       session.control.tasks.filter((task) => answered.some((row) => row.task === task.id)).map((task) => task.node),
@@ -57,18 +77,52 @@ export async function beginAgain(session: Session, answered: readonly InterruptR
   transition(session, { type: "run.resumed" }, true);
 }
 
+/** A write beside the supersteps failed: nothing that comes after it may be told as done. */
+function refuseUnsaved({ saved }: Session): void {
+  if (saved?.failure !== undefined) throw saved.failure;
+}
+
 async function runTasks(session: Session): Promise<readonly TaskResult[]> {
   const { tasks } = session.control;
   const only = tasks[0];
-  if (tasks.length === 1 && only !== undefined) return [await runTask(session, only)];
-  return mapBounded(tasks, session.limits.maxConcurrency, (task) => runJournaled(session, task));
+  const results =
+    tasks.length === 1 && only !== undefined
+      ? [await runTask(session, only)]
+      : session.onTaskFailure === "abort" && !session.abort.signal.aborted
+        ? await runUntilFailure(session, tasks)
+        : await mapBounded(tasks, session.limits.maxConcurrency, (task) => runJournaled(session, task));
+  await startsTold(session);
+  return results;
+}
+
+/** Run tasks until one fails: the signals of the others fire then, and what they would still give is dropped. */
+async function runUntilFailure(session: Session, tasks: readonly Task[]): Promise<readonly TaskResult[]> {
+  const { signal: cancel } = session.abort;
+  const halting = new AbortController();
+  const stopListening = whenAborted(cancel, () => halting.abort(cancel.reason));
+  session.halt = halting.signal;
+  try {
+    return await mapBounded(tasks, session.limits.maxConcurrency, async (task): Promise<TaskResult> => {
+      const stopped = halting.signal.aborted && !cancel.aborted;
+      if (stopped && session.plan.nodes.get(task.node)?.kind !== "tools") return { kind: "stopped", task };
+      const result = await runJournaled(session, task);
+      if (result.kind !== "failed") return result;
+      if (halting.signal.aborted && !cancel.aborted && result.error.cause === halting.signal.reason)
+        return { kind: "stopped", task };
+      halting.abort(new Error(`the node "${task.node}" failed beside it`));
+      return result;
+    });
+  } finally {
+    stopListening();
+    session.halt = cancel;
+  }
 }
 
 /** A task with siblings: its outcome is journaled as it finishes, and handed back when the step runs again. */
 async function runJournaled(session: Session, task: Task): Promise<TaskResult> {
   const { saved } = session;
   const known = saved?.journal.get(journalKey(session.step, task.id, taskKey));
-  if (saved !== undefined && known?.state === "ok" && known.outcome !== undefined) {
+  if (saved !== undefined && known?.kind === "task" && known.state === "ok" && known.outcome !== undefined) {
     emit(session, { type: "task.completed", node: task.node, task: task.id, durationMs: 0, reused: true });
     return { kind: "done", task, outcome: deepFreeze(saved.codec.decode(known.outcome)) as TaskOutcome };
   }
@@ -78,9 +132,6 @@ async function runJournaled(session: Session, task: Task): Promise<TaskResult> {
   return result;
 }
 
-/** No key of a step or a call is empty, so that none is taken for the task's own outcome. */
-const taskKey = "";
-
 function journalTask(session: Session, saved: Saved, task: Task, outcome: TaskOutcome, startedAt: number): void {
   record(session, saved, {
     row: {
@@ -89,7 +140,7 @@ function journalTask(session: Session, saved: Saved, task: Task, outcome: TaskOu
       key: taskKey,
       kind: "task",
       name: task.node,
-      effect: "idempotent",
+      effect: session.plan.nodes.get(task.node)?.policy.effect ?? "idempotent",
       state: "ok",
       attempts: 1,
       idempotencyKey: "",
@@ -110,8 +161,9 @@ function savable(session: Session, outcome: TaskOutcome): TaskOutcome {
 
 /** Move the machine by what became of each node: done when all its tasks are, else interrupted or failed. */
 function settleMachine(session: Session, results: readonly TaskResult[]): void {
-  const ends = new Map<string, TaskResult["kind"]>();
+  const ends = new Map<string, "done" | "failed" | "interrupted">();
   for (const { task, kind } of results) {
+    if (kind === "stopped") continue;
     const before = ends.get(task.node);
     if (before === undefined || kind === "failed" || (kind === "interrupted" && before === "done"))
       ends.set(task.node, kind);
@@ -144,12 +196,7 @@ function transition(session: Session, event: MachineEvent, shown: boolean): void
 }
 
 async function commitStep(session: Session, finished: readonly Finished[], began: number): Promise<void> {
-  const result = superstep(
-    session.plan,
-    session.step + 1,
-    { state: session.state, joins: session.control.joins },
-    finished,
-  );
+  const result = superstep(session.plan, session.step + 1, { state: session.state, ...session.control }, finished);
   const nodes = [...new Set(finished.map(({ task }) => task.node))];
   await commit(session, result, { nodes, source: "step", began, first: false });
 }
@@ -172,6 +219,7 @@ async function commit(session: Session, result: StepResult, facts: CommitFacts):
     tasks: result.tasks,
     inputs: result.inputs,
     joins: result.joins,
+    ...(result.held === undefined ? {} : { held: result.held }),
     steps: stepsTaken(session) + (facts.source === "step" ? 1 : 0),
   };
   const done = result.tasks.length === 0;
@@ -220,7 +268,8 @@ interface SaveFacts extends Pick<CommitFacts, "nodes" | "source"> {
   readonly release: boolean;
 }
 
-async function save(
+/** Write a checkpoint as the next step of the branch; the journal of the step before goes with it. */
+export async function save(
   session: Session,
   saved: Saved,
   result: Pick<StepResult, "deltas" | "state">,
@@ -244,15 +293,18 @@ async function save(
   };
   saved.nextCheckpoint += 1;
   saved.nextSeq += 1;
-  await written(session, saved, { checkpoint: { row, deltas }, run: facts.run, release: facts.release });
-  saved.parent = row.id;
+  const durable = written(session, saved, { checkpoint: { row, deltas }, run: facts.run, release: facts.release });
+  // At once: what is recorded from here on belongs to the next step.
   saved.journal.clear();
+  await durable;
+  saved.parent = row.id;
   saved.interrupts.clear();
   session.bytesOfRun += row.bytes;
   return row;
 }
 
-async function waits(session: Session, waiting: readonly InterruptRow[]): Promise<RunResult<State>> {
+/** End the run for now: it waits for these questions. */
+export async function waits(session: Session, waiting: readonly InterruptRow[]): Promise<RunResult<State>> {
   const { saved } = session;
   if (saved === undefined)
     throw new StatewrightError("missing_store", {
@@ -271,6 +323,15 @@ async function waits(session: Session, waiting: readonly InterruptRow[]): Promis
   return { status: "waiting", interrupts, ...endOf(session) };
 }
 
+/** Stand at a breakpoint: everything is saved, and a resume goes on. */
+async function pauses(session: Session, breakpoint: StatewrightError): Promise<RunResult<State>> {
+  const cause = toErrorRecord(breakpoint);
+  if (session.saved !== undefined)
+    await written(session, session.saved, { run: runRow(session, "paused"), release: true });
+  emit(session, { type: "run.paused", cause });
+  return { status: "paused", cause, ...endOf(session) };
+}
+
 /** A question as the caller sees it. */
 export function openInterrupt(saved: Pick<Saved, "codec">, row: InterruptRow): OpenInterrupt {
   return { id: row.id, key: row.key, node: row.node, payload: saved.codec.decode(row.payload), schema: row.schema };
@@ -280,7 +341,7 @@ export function openInterrupt(saved: Pick<Saved, "codec">, row: InterruptRow): O
  * What finished is kept: in the journal, for a resume; but the answers to a saved message's calls go into the state at once,
  * so that new input may follow them.
  */
-async function cancelled(
+export async function cancelled(
   session: Session,
   step?: { readonly finished: readonly Finished[]; readonly began: number },
 ): Promise<RunResult<State>> {
@@ -318,38 +379,42 @@ async function endRun(session: Session, status: RunStatus): Promise<void> {
 }
 
 /** A store without room pauses the run: nothing is lost, and it can be resumed. Any other error fails it, after the failure is saved. */
-async function stopOnError(session: Session, thrown: unknown): Promise<RunResult<State>> {
+export async function stopOnError(session: Session, thrown: unknown): Promise<RunResult<State>> {
   const error = isStatewrightError(thrown) ? located(thrown, placeOf(session)) : thrown;
   const record = toErrorRecord(error);
   if (isStatewrightError(error, "store_full") || isStatewrightError(error, "store_locked")) {
-    await letGo(session);
+    await letGo(session, runRow(session, "paused"));
     emit(session, { type: "run.paused", cause: record });
     return { status: "paused", cause: record, ...endOf(session) };
   }
-  if (!isStatewrightError(error) || error.kind !== "store" || error.code === "unencodable_value") {
-    const { saved } = session;
-    if (saved !== undefined)
-      await written(session, saved, { run: { ...runRow(session, "failed"), error: record }, release: true });
-  } else await letGo(session);
+  if (isStatewrightError(error) && error.kind === "store" && error.code !== "unencodable_value")
+    await letGo(session, undefined);
+  else {
+    const unsaved = await saveFailure(session, record);
+    // A failure that is not saved is not told: a resume meets it again. What stops the run now is the store.
+    if (unsaved !== undefined) return stopOnError(session, unsaved);
+  }
   emit(session, { type: "run.failed", error: record });
   throw error;
 }
 
-/** Try to let the thread go; where the store cannot even write that, the next claim of this process's successor does. */
-function letGo(session: Session): Promise<void> {
+/** Save that the run failed and let the thread go; gives why the store could not. */
+function saveFailure(session: Session, error: ErrorRecord): Promise<StatewrightError | undefined> {
   const { saved } = session;
-  if (saved === undefined) return Promise.resolve();
-  saved.pending.clear();
+  if (saved === undefined) return Promise.resolve(undefined);
   return new Promise((resolve) => {
-    write(session, saved, { release: true }, (failure) => {
-      if (failure !== undefined)
-        session.world.log("warn", "a thread could not be let go", {
-          thread: session.run.thread,
-          error: toErrorRecord(failure),
-        });
-      resolve();
+    write(session, saved, { run: { ...runRow(session, "failed"), error }, release: true }, (failure) => {
+      if (failure !== undefined) session.world.log("error", "the failure of a run could not be saved", { error });
+      resolve(failure);
     });
   });
+}
+
+/** Give up what waits to be written and let the thread go; the run's row goes with it, where the run may go on. */
+function letGo({ saved, world, run: { thread } }: Session, run: RunRow | undefined): Promise<void> {
+  if (saved === undefined) return Promise.resolve();
+  saved.pending.clear();
+  return release(saved.store, thread, saved.claim, world, run);
 }
 
 /** One failure fails the run by itself; several are told together, each with its cause. */
@@ -367,7 +432,8 @@ function failureOf(session: Session, results: readonly TaskResult[]): Statewrigh
   });
 }
 
-function checkStepLimit(session: Session): void {
+/** Throws `step_limit` when the run has taken all the supersteps that it may. */
+export function checkStepLimit(session: Session): void {
   const { maxSteps } = session.limits;
   if (stepsTaken(session) < maxSteps) return;
   throw new StatewrightError("step_limit", {
@@ -377,13 +443,16 @@ function checkStepLimit(session: Session): void {
   });
 }
 
-function stepsTaken({ stepsBefore, stepsOfRun }: Session): number {
+/** Supersteps of the run, over all its resumes. */
+export function stepsTaken({ stepsBefore, stepsOfRun }: Session): number {
   return stepsBefore + stepsOfRun;
 }
 
-function runRow(session: Session, status: RunStatus): RunRow {
+/** The row of the run as it ends. */
+export function runRow(session: Session, status: RunStatus): RunRow {
   const { run } = session;
-  return status === "waiting" ? { ...run, status } : { ...run, status, endedAt: session.world.clock.now() };
+  const goesOn = status === "waiting" || status === "paused";
+  return goesOn ? { ...run, status } : { ...run, status, endedAt: session.world.clock.now() };
 }
 
 /** What `run.started` says. */
@@ -406,7 +475,8 @@ export function startOf(session: Session): {
   };
 }
 
-function endOf(session: Session): {
+/** What every result of a run says. */
+export function endOf(session: Session): {
   readonly run: string;
   readonly thread: string;
   readonly branch: string;

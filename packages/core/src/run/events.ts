@@ -83,6 +83,8 @@ export type RunEventBody =
       readonly error: ErrorRecord;
     } & InTask)
   | ({ readonly type: "task.failed"; readonly error: ErrorRecord } & InTask)
+  /** The last failure of a task was given to its node's error handler. */
+  | ({ readonly type: "task.handled"; readonly attempt: number; readonly error: ErrorRecord } & InTask)
   | ({ readonly type: "task.interrupted"; readonly keys: readonly string[] } & InTask)
   | ({
       readonly type: "effect.reused";
@@ -169,6 +171,8 @@ export function createEventStream(onReaderError: (error: unknown) => void): Even
       closed = true;
       for (const close of closers) close();
       closers.clear();
+      // A body that was given up may still speak: nothing comes after the event that ends the run.
+      readers.clear();
     },
   };
 }
@@ -179,17 +183,22 @@ function iterate(
   isClosed: () => boolean,
 ): AsyncIterableIterator<RunEvent> {
   const waiting: RunEvent[] = [];
-  let wake: (() => void) | undefined;
+  let sleeping: (() => void)[] = [];
   let ended = isClosed();
+  const wake = (): void => {
+    const woken = sleeping;
+    sleeping = [];
+    for (const each of woken) each();
+  };
   const unsubscribe = subscribe((event) => {
     if (!coalesced(waiting, event)) waiting.push(event);
-    wake?.();
+    wake();
   });
   const end = (): void => {
     ended = true;
     unsubscribe();
     closers.delete(end);
-    wake?.();
+    wake();
   };
   closers.add(end);
   const iterator: AsyncIterableIterator<RunEvent> = {
@@ -199,7 +208,7 @@ function iterate(
         if (event !== undefined) return { done: false, value: event };
         if (ended) return { done: true, value: undefined };
         await new Promise<void>((resolve) => {
-          wake = resolve;
+          sleeping.push(resolve);
         });
       }
     },

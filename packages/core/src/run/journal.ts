@@ -8,7 +8,7 @@ import type { EffectClass, EffectKind } from "../base/effect.ts";
 import { type ErrorRecord, fromErrorRecord, StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../checkpoint/journal.ts";
-import { emit, journalKey, placeOf, record, recordNow, type Session } from "./session.ts";
+import { emit, journalKey, placeOf, record, recordNow, type Saved, type Session } from "./session.ts";
 
 /** An effect about to be performed. */
 export interface EffectRequest<Value> {
@@ -26,6 +26,8 @@ export interface EffectRequest<Value> {
   readonly attempts?: () => number;
   /** Where it stands, in a word for people. */
   readonly stage?: () => string;
+  /** Whether who asked for it is gone: a `once` effect whose start is durable only then does not begin. */
+  readonly abandoned?: () => boolean;
   /** Called when the outcome is durable, or at once without a store. */
   readonly settled?: (value: Value, reused: boolean) => void;
 }
@@ -49,8 +51,13 @@ export async function perform<Value>(session: Session, request: EffectRequest<Va
     if (known.state === "ok") return reuse(session, request, outcome as Value, known.attempts);
     if (known.state === "error") throw fromErrorRecord(outcome as ErrorRecord);
   }
-  if (known?.state === "started") return again(session, request, known);
+  if (known !== undefined && inFlight(known)) return again(session, request, known);
   return first(session, request, idempotencyKey);
+}
+
+/** Whether an effect began and its outcome is not known. One whose start was called off has an end and no outcome. */
+export function inFlight({ state, endedAt }: EffectRow): boolean {
+  return state === "started" && endedAt === undefined;
 }
 
 function reuse<Value>(session: Session, request: EffectRequest<Value>, value: Value, attempts: number): Value {
@@ -104,15 +111,58 @@ function first<Value>(session: Session, request: EffectRequest<Value>, idempoten
     return settle(session, request, row, execute);
   }
   return new Promise((resolve, reject) => {
-    recordNow(session, saved, {
-      row,
-      encode: undefined,
-      told: (failure) => {
-        if (failure === undefined) settle(session, request, row, execute).then(resolve, reject);
-        else reject(failure);
-      },
+    const start = new Promise<void>((isTold) => {
+      recordNow(session, saved, {
+        row,
+        encode: undefined,
+        told: (failure) => {
+          isTold();
+          saved.starts.delete(start);
+          if (failure !== undefined) reject(failure);
+          else if (request.abandoned?.() === true) callOff(session, saved, row);
+          else settle(session, request, row, execute).then(resolve, reject);
+        },
+      });
     });
+    saved.starts.add(start);
   });
+}
+
+/** The body that asked was given up while the start became durable: the effect did not begin, and the row says so. */
+export function callOff(session: Session, saved: Saved, row: EffectRow): void {
+  record(session, saved, {
+    row: { ...row, endedAt: session.world.clock.now() },
+    encode: undefined,
+    told: undefined,
+  });
+}
+
+/** Wait until the store has told of every start, so that what was called off is written before the thread is let go. */
+export async function startsTold({ saved }: Session): Promise<void> {
+  if (saved !== undefined && saved.starts.size > 0) await Promise.all(saved.starts);
+}
+
+/**
+ * The text of an outcome, made when it is there and not when it is written: whether it can be saved must not depend on which
+ * comes first, the next write or the end of the superstep. A tool call has looked already and answers for itself.
+ */
+function savedText<Value>(
+  session: Session,
+  saved: Saved,
+  request: EffectRequest<Value>,
+  value: Value,
+): string | undefined {
+  if (request.kind === "tool") return undefined;
+  try {
+    return encodedOf(saved, request, value);
+  } catch (error) {
+    recordFailure(session, request.task, request.key, error);
+    throw error;
+  }
+}
+
+function encodedOf<Value>(saved: Saved, request: EffectRequest<Value>, value: Value): string {
+  return saved.codec.encode(value, `the result of ${request.kind} "${request.name}"`);
 }
 
 async function settle<Value>(
@@ -123,7 +173,10 @@ async function settle<Value>(
 ): Promise<Value> {
   const value = await execute();
   const { saved } = session;
-  session.outcomes.set(journalKey(session.step, request.task.id, request.key), { value });
+  // The outcome of an attempt that was given up comes after its superstep was folded: nobody asks for it again, save a `once` one's.
+  if (row.step !== session.step && row.effect !== "once") return value;
+  const text = saved === undefined ? undefined : savedText(session, saved, request, value);
+  session.outcomes.set(journalKey(row.step, row.task, row.key), { value });
   if (saved === undefined) {
     request.settled?.(value, false);
     return value;
@@ -137,7 +190,7 @@ async function settle<Value>(
   };
   record(session, saved, {
     row: ended,
-    encode: () => saved.codec.encode(value, `the result of ${request.kind} "${request.name}"`),
+    encode: () => text ?? encodedOf(saved, request, value),
     told: (failure) => {
       if (failure === undefined) request.settled?.(value, false);
     },

@@ -7,22 +7,32 @@
  * or the timer's event.
  */
 import {
+  type AnyActorRef,
   type AnyActorScope,
   type AnyEventObject,
   type AnyMachineSnapshot,
   type AnyStateMachine,
   createActor,
+  createMachine,
   getNextTransitions,
 } from "xstate";
 import { StatewrightError } from "../base/errors.ts";
 import { deepFreeze, type Json } from "../base/json.ts";
 
-/** What a transition wants done, in order. Ids are unique among the effects of one machine instance. */
+/** What a transition wants done, in order. An id is unique among the effects of one machine instance; "" where none was given. */
 export type Effect =
   | { readonly kind: "start"; readonly id: string; readonly src: string; readonly input: unknown }
   | { readonly kind: "stop"; readonly id: string }
   | { readonly kind: "timer"; readonly id: string; readonly event: AnyEventObject; readonly delayMs: number }
   | { readonly kind: "cancel"; readonly id: string }
+  | {
+      readonly kind: "send";
+      /** Another actor of the machine by id, the machine itself, or what started it. */
+      readonly to: { readonly id: string } | "self" | "parent";
+      readonly id: string;
+      readonly event: AnyEventObject;
+      readonly delayMs: number | undefined;
+    }
   | {
       readonly kind: "action";
       readonly name: string;
@@ -46,11 +56,21 @@ export interface Kernel {
   initial(input?: unknown): readonly [Snapshot, readonly Effect[]];
   /** Take one event; throws `event_refused` when the state does not accept it, `machine_failed` when a guard or an action throws. */
   step(snapshot: Snapshot, event: AnyEventObject): readonly [Snapshot, readonly Effect[]];
-  /** Stand where `value` says, without entry effects. */
-  restore(value: Json, context?: unknown): Snapshot;
+  /** Stand where `value` says, without entry effects; `children` are the ids of actors that are under way besides those its states invoke. */
+  restore(value: Json, context?: unknown, children?: readonly string[]): Snapshot;
   /** Event types that the state accepts, guards aside. */
   accepts(snapshot: Snapshot): readonly string[];
 }
+
+/** Where a machine stands that was not entered yet. */
+export const unentered: Snapshot = Object.freeze({
+  value: null,
+  context: undefined,
+  status: "active",
+  tags: new Set<string>(),
+  output: undefined,
+  error: undefined,
+});
 
 interface Held extends Snapshot {
   readonly machine: AnyMachineSnapshot;
@@ -101,7 +121,7 @@ function kernelOf(given: AnyStateMachine, table: Table | undefined): Kernel {
 
   function collect(work: () => AnyMachineSnapshot): readonly [Snapshot, readonly Effect[]] {
     const effects: Effect[] = [];
-    scope.actionExecutor = (action) => effects.push(...toEffects(action));
+    scope.actionExecutor = (action) => effects.push(...toEffects(action, scope.self));
     return [hold(work()), effects];
   }
 
@@ -126,8 +146,13 @@ function kernelOf(given: AnyStateMachine, table: Table | undefined): Kernel {
       if (mark !== undefined) from.taken?.set(mark, next);
       return next;
     },
-    restore: (value, context) =>
-      hold(withChildren(machine.resolveState({ value: value as AnyMachineSnapshot["value"], context: context ?? {} }))),
+    restore: (value, context, children = []) =>
+      hold(
+        withChildren(
+          machine.resolveState({ value: value as AnyMachineSnapshot["value"], context: context ?? {} }),
+          children,
+        ),
+      ),
     accepts: (snapshot) => acceptedEvents(snapshot as Held),
   };
 }
@@ -204,9 +229,9 @@ function toHeld(snapshot: AnyMachineSnapshot, taken: Held["taken"]): Held {
 }
 
 /** A restored snapshot with the actors that its states invoke, by name: leaving such a state stops them. */
-function withChildren(snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
-  const invoked = snapshot._nodes.flatMap((node) => node.invoke.map(({ id }) => [id, { id }]));
-  return Object.assign(snapshot, { children: Object.fromEntries(invoked) });
+function withChildren(snapshot: AnyMachineSnapshot, more: readonly string[]): AnyMachineSnapshot {
+  const invoked = snapshot._nodes.flatMap((node) => node.invoke.map(({ id }) => id));
+  return Object.assign(snapshot, { children: Object.fromEntries([...invoked, ...more].map((id) => [id, { id }])) });
 }
 
 /** The machine with an end to its loops of eventless transitions. */
@@ -217,16 +242,22 @@ function bounded(machine: AnyStateMachine): AnyStateMachine {
   return machine;
 }
 
+/** Stands for whatever started a machine, so that it can be told from the machine's own actors. */
+const anyParent: AnyActorRef = createActor(createMachine({}));
+
 /** One scope per machine, made once: it records what a transition wants done and does nothing. */
 function inertScope(machine: AnyStateMachine): AnyActorScope {
-  const self = createActor(machine);
+  const self = createActor(machine, { parent: anyParent });
   return {
     self,
     id: machine.id,
     sessionId: machine.id,
     system: self.system,
     logger: () => undefined,
-    defer: () => undefined,
+    // Only an actor spawned inside an assign is put off while a step is computed: it would be known to nobody but itself.
+    defer: () => {
+      throw new TypeError("spawn inside assign makes an actor that cannot be saved: use spawnChild with an id");
+    },
     emit: () => undefined,
     stopChild: () => undefined,
     actionExecutor: () => undefined,
@@ -240,20 +271,24 @@ interface Executable {
   readonly exec: ((info: never, params: never) => void) | undefined;
 }
 
-function toEffects(action: Executable): readonly Effect[] {
+function toEffects(action: Executable, self: AnyActorRef): readonly Effect[] {
   const params = (action.params ?? {}) as Record<string, unknown>;
   switch (action.type) {
     case "xstate.spawnChild":
-      return [{ kind: "start", id: String(params["id"]), src: String(params["src"]), input: params["input"] }];
+      return [{ kind: "start", id: idOfChild(params), src: String(params["src"]), input: params["input"] }];
     case "xstate.stopChild":
       return typeof action.params === "object" && action.params !== null && "id" in action.params
         ? [{ kind: "stop", id: String(action.params.id) }]
         : [];
     case "xstate.raise":
       if (typeof params["delay"] !== "number") return [];
-      return [
-        { kind: "timer", id: String(params["id"]), event: params["event"] as AnyEventObject, delayMs: params["delay"] },
-      ];
+      return [{ kind: "timer", id: idOf(params), event: params["event"] as AnyEventObject, delayMs: params["delay"] }];
+    case "xstate.sendTo": {
+      const { to } = params;
+      const delayMs = typeof params["delay"] === "number" ? params["delay"] : undefined;
+      const target = to === self ? "self" : to === anyParent ? "parent" : { id: String((to as AnyActorRef).id) };
+      return [{ kind: "send", to: target, id: idOf(params), event: params["event"] as AnyEventObject, delayMs }];
+    }
     case "xstate.cancel":
       return [{ kind: "cancel", id: String(params["sendId"]) }];
     default: {
@@ -268,4 +303,13 @@ function toEffects(action: Executable): readonly Effect[] {
       ];
     }
   }
+}
+
+function idOf(params: Readonly<Record<string, unknown>>): string {
+  return params["id"] === undefined ? "" : String(params["id"]);
+}
+
+/** An id may be computed: the actor that was made, and never started, has the result. */
+function idOfChild(params: Readonly<Record<string, unknown>>): string {
+  return typeof params["id"] === "function" ? String((params["actorRef"] as AnyActorRef).id) : idOf(params);
 }

@@ -41,6 +41,7 @@ export async function callModel(
       if (!reused) emit(session, { type: "message.completed", node: task.node, task: task.id, message: value });
     },
   });
+  scope.beat();
   return deepFreeze(message);
 }
 
@@ -83,21 +84,24 @@ function around(
 
 function respond(session: Session, scope: TaskScope, call: ModelCall, request: ModelRequest): Promise<ModelReply> {
   const { node, id: task } = scope.task;
+  const watched = scope.node.policy.idleTimeoutMs !== undefined;
   return call.model.respond(request, {
     signal: scope.signal(),
-    delta: session.events.listening()
-      ? (delta) => {
-          if (delta.type === "call")
-            emit(session, {
-              type: "message.call_delta",
-              node,
-              task,
-              callId: delta.id,
-              tool: delta.name,
-              argsText: delta.argsText,
-            });
-          else emit(session, { type: "message.delta", node, task, kind: delta.type, text: delta.text });
-        }
-      : undefined,
+    delta:
+      watched || session.events.listening()
+        ? (delta) => {
+            scope.beat();
+            if (delta.type === "call")
+              emit(session, {
+                type: "message.call_delta",
+                node,
+                task,
+                callId: delta.id,
+                tool: delta.name,
+                argsText: delta.argsText,
+              });
+            else emit(session, { type: "message.delta", node, task, kind: delta.type, text: delta.text });
+          }
+        : undefined,
   });
 }

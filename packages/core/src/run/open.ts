@@ -1,6 +1,6 @@
 /** Opening a session: options are checked, the thread is claimed, its state is loaded. */
 
-import { isStatewrightError, StatewrightError } from "../base/errors.ts";
+import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { checkId, freshId } from "../base/ids.ts";
 import { noSecrets } from "../base/injection.ts";
 import { deepFreeze } from "../base/json.ts";
@@ -10,17 +10,19 @@ import type { Control, RunRow } from "../checkpoint/checkpoint.ts";
 import { initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
 import type { Claim, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
+import { drawingOf } from "../compile/durable.ts";
 import { type Plan, planOf } from "../compile/plan.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
+import { breakpointsOf } from "./breakpoints.ts";
 import type { EventStream } from "./events.ts";
-import { createTableKernel, type Kernel } from "./kernel.ts";
-import type { CommonOptions } from "./options.ts";
+import { createKernel, createTableKernel, type Kernel, unentered } from "./kernel.ts";
+import type { BreakpointOption, CommonOptions } from "./options.ts";
 import { journalKey, type Saved, type Session } from "./session.ts";
 
 /** What opening needs besides the options. */
 export interface Opening {
   readonly graph: Graph;
-  readonly options: CommonOptions & { readonly context?: unknown };
+  readonly options: CommonOptions & BreakpointOption<string> & { readonly context?: unknown };
   readonly thread: string;
   readonly runId: string;
   readonly events: EventStream;
@@ -55,6 +57,10 @@ export async function openSession(opening: Opening): Promise<Session> {
     secrets: options.secrets ?? noSecrets,
     events: opening.events,
     abort: opening.abort,
+    halt: opening.abort.signal,
+    codec,
+    onTaskFailure: onTaskFailureOf(options),
+    breakpoints: breakpointsOf(plan, options),
     limits,
     outcomes: new Map(),
     stepsBefore: 0,
@@ -70,7 +76,7 @@ export async function openSession(opening: Opening): Promise<Session> {
       saved: undefined,
       state,
       control: emptyControl,
-      snapshot: kernel.initial()[0],
+      snapshot: plan.drawing === undefined ? kernel.initial()[0] : unentered,
       step: -1,
     };
   }
@@ -88,17 +94,23 @@ export async function openSession(opening: Opening): Promise<Session> {
     checkSameGraph(plan, thread, claim);
     return await load(base, opening, store, claim, codec);
   } catch (error) {
-    await release(store, thread, claim);
+    await release(store, thread, claim, world);
     throw error;
   }
 }
 
-/** Let a claimed thread go without a change. */
-export function release(store: Store, thread: string, claim: Claim): Promise<void> {
+/**
+ * Let a claimed thread go, with no other change than the given row of its run. Never rejects: what made the caller stop is
+ * worth more than a store that cannot even write this, which is logged; the process that takes over lets the thread go.
+ */
+export function release(store: Store, thread: string, claim: Claim, world: World, run?: RunRow): Promise<void> {
+  const { branch, epoch, nextSeq } = claim;
   return new Promise((resolve) => {
-    store.commit({ thread, branch: claim.branch, epoch: claim.epoch, seq: claim.nextSeq - 1, release: true }, () =>
-      resolve(),
-    );
+    store.commit({ thread, branch, epoch, seq: nextSeq - 1, run, release: true }, (failure) => {
+      if (failure !== undefined)
+        world.log("warn", "a thread could not be let go", { thread, error: toErrorRecord(failure) });
+      resolve();
+    });
   });
 }
 
@@ -129,6 +141,7 @@ async function load(
     journal: new Map(effects.map((row) => [journalKey(row.step, row.task, row.key), row])),
     interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
     pending: new Map(),
+    starts: new Set(),
     flushing: false,
     failure: undefined,
   };
@@ -137,15 +150,14 @@ async function load(
     open && claim.run !== undefined
       ? { ...claim.run, status: "running", attempt: claim.run.attempt + 1, endedAt: undefined, error: undefined }
       : freshRun(opening, base.world, claim.branch);
-  const snapshot =
-    control.machine === null ? base.kernel.initial()[0] : restored(base.kernel, base.plan, thread, control);
+  const state = Object.freeze(restoreState(channels, codec, rows));
   return {
     ...base,
     run,
     saved,
-    state: Object.freeze(restoreState(channels, codec, rows)),
+    state,
     control,
-    snapshot,
+    snapshot: standing(base, thread, control, state),
     step: head?.step ?? -1,
     stepsBefore: open ? (control.steps ?? 0) : 0,
   };
@@ -160,22 +172,38 @@ export function unfinished(run: RunRow): boolean {
 
 const kernels: WeakMap<Graph, Kernel> = new WeakMap();
 
-/** The kernel of a graph: its machine has no context and its guards read only `to` and `node`, so its transitions are a table. */
-function kernelOf(graph: Graph): Kernel {
+/** The kernel of a graph or of a hand-drawn machine, made once. */
+export function kernelOf(graph: Graph): Kernel {
   const known = kernels.get(graph);
   if (known !== undefined) return known;
-  const kernel = createTableKernel(
-    graph.machine,
-    (event) =>
-      `${event.type} ${"to" in event && Array.isArray(event["to"]) ? event["to"].join(" ") : ""} ${"node" in event ? String(event["node"]) : ""}`,
-  );
+  const kernel = drawingOf(graph) === undefined ? tableKernelOf(graph) : createKernel(graph.machine);
   kernels.set(graph, kernel);
   return kernel;
 }
 
-function restored(kernel: Kernel, plan: Plan, thread: string, control: Control): Session["snapshot"] {
+/** Its machine has no context and its guards read only `to` and `node`, so its transitions are a table. */
+function tableKernelOf(graph: Graph): Kernel {
+  return createTableKernel(
+    graph.machine,
+    (event) =>
+      `${event.type} ${"to" in event && Array.isArray(event["to"]) ? event["to"].join(" ") : ""} ${"node" in event ? String(event["node"]) : ""}`,
+  );
+}
+
+function standing(
+  { plan, kernel }: Pick<Session, "plan" | "kernel">,
+  thread: string,
+  control: Control,
+  state: Readonly<Record<string, unknown>>,
+): Session["snapshot"] {
+  if (plan.drawing === undefined)
+    return control.machine === null ? kernel.initial()[0] : restored(kernel, plan, thread, control, undefined);
+  return control.machine === null ? unentered : restored(kernel, plan, thread, control, state["context"]);
+}
+
+function restored(kernel: Kernel, plan: Plan, thread: string, control: Control, context: unknown): Session["snapshot"] {
   try {
-    return kernel.restore(control.machine);
+    return kernel.restore(control.machine, context, control.pending?.children);
   } catch (cause) {
     throw changed(
       plan,
@@ -207,6 +235,14 @@ function limitsOf(options: CommonOptions): Session["limits"] {
     throw new StatewrightError("invalid_option", { what: `${name} is ${value}`, next: "Give a whole number from 1" });
   }
   return { maxSteps, maxConcurrency };
+}
+
+function onTaskFailureOf({ onTaskFailure = "finish" }: CommonOptions): Session["onTaskFailure"] {
+  if (onTaskFailure === "finish" || onTaskFailure === "abort") return onTaskFailure;
+  throw new StatewrightError("invalid_option", {
+    what: `onTaskFailure is ${String(onTaskFailure)}`,
+    next: 'Give "finish" or "abort"',
+  });
 }
 
 function readContext(plan: Plan, given: unknown): unknown {

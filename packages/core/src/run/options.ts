@@ -19,10 +19,22 @@ export interface CommonOptions {
   readonly maxSteps?: number;
   /** Tasks of one superstep that may run at the same time. Default: no limit. */
   readonly maxConcurrency?: number;
+  /** What the failure of a task does to its siblings: they finish and are kept (default), or their signals fire. Tool nodes always finish. */
+  readonly onTaskFailure?: "finish" | "abort";
   /** Clock, chance, schedule and log; the real ones by default. */
   readonly world?: World;
   /** Turns values into saved text and back; plain data and built-in types by default. */
   readonly codec?: Codec;
+}
+
+/** Where a run pauses, for debugging; a resume goes on with the superstep that it finds. */
+export interface BreakpointOption<Nodes extends string> {
+  readonly breakpoints?: {
+    /** Pause when one of these nodes would run next. */
+    readonly before?: readonly Nodes[];
+    /** Pause when the result of one of these nodes is saved, unless that ends the run. */
+    readonly after?: readonly Nodes[];
+  };
 }
 
 type ContextOption<Types extends GraphTypes> = unknown extends Types["given"]
@@ -35,6 +47,7 @@ type InputOption<Types extends GraphTypes> =
 
 /** What `run` takes: the input and the context are asked for where the graph needs them. */
 export type RunOptions<Types extends GraphTypes> = CommonOptions &
+  BreakpointOption<Types["nodes"]> &
   ContextOption<Types> &
   InputOption<Types> & { readonly thread?: string };
 
@@ -45,6 +58,7 @@ export type Answers<Interrupts extends InterruptShape> = string extends keyof In
 
 /** What `resume` takes. */
 export type ResumeOptions<Types extends GraphTypes> = CommonOptions &
+  BreakpointOption<Types["nodes"]> &
   ContextOption<Types> & {
     readonly thread: string;
     readonly store: Store;

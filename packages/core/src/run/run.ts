@@ -2,17 +2,20 @@
 import { isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import { freshId } from "../base/ids.ts";
 import { isPlainObject } from "../base/json.ts";
+import { issuesText, type SchemaIssue } from "../base/schema.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { type Plan, planOf } from "../compile/plan.ts";
 import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { overwrite } from "../state/channel.ts";
 import { commitInput, drive } from "./drive.ts";
-import { createEventStream, type EventStream } from "./events.ts";
+import { driveDrawn, enterDrawn } from "./drive-drawn.ts";
+import { createEventStream, type EventStream, type RunEvent } from "./events.ts";
 import { openSession, release, threadId, unfinished, worldOf } from "./open.ts";
 import type { CommonOptions, RunHandle, RunOptions, RunResult } from "./options.ts";
+import { readUpdate, type State, type Write } from "./returns.ts";
 import { placeOf, type Session } from "./session.ts";
-import { firstTasks, foldWrites, readUpdate, type State, type Write } from "./superstep.ts";
+import { firstTasks, foldInput } from "./superstep.ts";
 
 /**
  * Run a graph. Without a store everything but interrupts, resume and history works in memory. `result` rejects with
@@ -26,7 +29,9 @@ export function run<Types extends GraphTypes>(
   const thread = threadId(world, options.thread);
   const runId = freshId("run_", world.random);
   return launch(options, thread, runId, async (events, abort) => {
-    const writes = readInput(planOf(graph as Graph), options.input ?? {});
+    const plan = planOf(graph as Graph);
+    const { drawing } = plan;
+    const writes = drawing === undefined ? readInput(plan, options.input ?? {}) : [];
     const session = await openSession({
       graph: graph as Graph,
       options,
@@ -36,8 +41,10 @@ export function run<Types extends GraphTypes>(
       abort,
       mustExist: false,
     });
-    await begin(session, writes);
-    return drive(session);
+    await begin(session, () =>
+      drawing === undefined ? inputStep(session, writes) : enterDrawn(session, drawing, options.input),
+    );
+    return drawing === undefined ? drive(session) : driveDrawn(session, drawing);
   });
 }
 
@@ -74,7 +81,7 @@ export function launch<State>(
     },
     text: () => {
       owned();
-      return texts(events);
+      return texts(events.iterate());
     },
     on: (listener) => {
       owned();
@@ -88,25 +95,30 @@ function toldByEvents(): void {
   // Whoever reads the events sees run.failed; awaiting `result` still rejects.
 }
 
-async function* texts(events: EventStream): AsyncGenerator<string, undefined, undefined> {
-  for await (const event of events.iterate())
-    if (event.type === "message.delta" && event.kind === "text") yield event.text;
+async function* texts(events: AsyncIterable<RunEvent>): AsyncGenerator<string, undefined, undefined> {
+  for await (const event of events) if (event.type === "message.delta" && event.kind === "text") yield event.text;
 }
 
-/** Fold the input into the thread's state and write the first checkpoint of the run. */
-async function begin(session: Session, writes: readonly Write[]): Promise<void> {
-  const { saved, plan } = session;
+/** Write the first checkpoint of the run, unless the thread has another run to end first. */
+async function begin(session: Session, firstStep: () => Promise<void>): Promise<void> {
+  const { saved } = session;
   try {
     refuseBusy(session);
-    const step = session.step + 1;
-    const { state, deltas } = foldWrites(plan, step, session.state, writes);
-    checkSet(session, state);
-    session.snapshot = session.kernel.initial()[0];
-    await commitInput(session, { state, deltas, ...firstTasks(plan, step, state) }, "input");
+    await firstStep();
   } catch (error) {
-    if (saved !== undefined) await release(saved.store, session.run.thread, saved.claim);
+    if (saved !== undefined) await release(saved.store, session.run.thread, saved.claim, session.world);
     throw isStatewrightError(error) ? located(error, placeOf(session)) : error;
   }
+}
+
+/** Fold the input into the thread's state. */
+async function inputStep(session: Session, writes: readonly Write[]): Promise<void> {
+  const { plan } = session;
+  const step = session.step + 1;
+  const { state, deltas } = foldInput(plan, session.state, writes);
+  checkSet(session, state);
+  session.snapshot = session.kernel.initial()[0];
+  await commitInput(session, { state, deltas, ...firstTasks(plan, step, state) }, "input");
 }
 
 function refuseBusy(session: Session): void {
@@ -114,7 +126,7 @@ function refuseBusy(session: Session): void {
   if (before === undefined || !unfinished(before)) return;
   throw new StatewrightError("thread_busy", {
     what: `the thread "${session.run.thread}" has a run that is ${before.status === "running" ? "interrupted by the death of its process" : before.status}`,
-    next: "Continue it with resume, or give the new input another thread",
+    next: `Continue it with resume and thread: "${session.run.thread}", or give the new input another thread`,
     place: placeOf(session),
     details: { run: before.id, status: before.status },
   });
@@ -130,13 +142,31 @@ function readInput(plan: Plan, input: unknown): readonly Write[] {
   try {
     return readUpdate(plan, START, isPlainObject(input) ? Object.fromEntries(Object.entries(input).map(whole)) : input);
   } catch (cause) {
-    throw new StatewrightError("invalid_input", {
-      what: `the input of graph "${plan.graph.name}" does not fit: ${cause instanceof Error ? cause.message : String(cause)}`,
-      next: "Give the channels that the state declares",
-      place: isStatewrightError(cause) ? cause.place : { graph: plan.graph.name },
-      cause,
-    });
+    throw inputError(plan, cause);
   }
+}
+
+/** What is wrong with an input, in the words of who gives it. */
+function inputError(plan: Plan, cause: unknown): unknown {
+  const { name, state } = plan.graph;
+  if (!isStatewrightError(cause)) return cause;
+  const { node: _start, ...place } = cause.place;
+  const { channel } = place;
+  const known = Object.keys(state.channels).map((each) => `"${each}"`);
+  const issues = Array.isArray(cause.details) ? issuesText(cause.details as readonly SchemaIssue[]) : undefined;
+  const what =
+    cause.code === "unknown_channel"
+      ? `the input of graph "${name}" has "${channel}", which is no channel of its state`
+      : channel === undefined
+        ? `the input of graph "${name}" is not an object of channels`
+        : `the input of graph "${name}" does not fit at "${channel}"${issues === undefined ? "" : `: ${issues}`}`;
+  return new StatewrightError("invalid_input", {
+    what,
+    next: `Give the channels that the state declares: ${known.join(", ")}`,
+    place,
+    details: cause.details,
+    cause,
+  });
 }
 
 function checkSet(session: Session, state: State): void {

@@ -17,6 +17,8 @@ export interface TaskScope {
   readonly signal: () => AbortSignal;
   /** Whether the attempt is over: its body may still be at work, and counts no more. */
   readonly ended: () => boolean;
+  /** The attempt shows a sign of life. */
+  readonly beat: () => void;
   /** Look a question up: its answer, or the row of the open question, which is made when it is new. */
   readonly consult: (question: Question) => { readonly answer: unknown } | { readonly open: InterruptRow };
   /** Give the task up until these questions are answered. The promise never settles. */
@@ -45,10 +47,9 @@ export function identityOf(session: Session, task: Task): RunIdentity {
   };
 }
 
-/** Wait on the world's schedule; a cancelled run ends the wait at once. */
-export function pause(session: Session, delayMs: number): Promise<void> {
+/** Wait on the world's schedule; a signal, by default that of the cancelled run, ends the wait at once. */
+export function pause(session: Session, delayMs: number, signal: AbortSignal = session.abort.signal): Promise<void> {
   return new Promise((resolve) => {
-    const { signal } = session.abort;
     if (signal.aborted) {
       resolve();
       return;

@@ -11,9 +11,10 @@ import type { StateWriter } from "../checkpoint/saved-state.ts";
 import type { CheckpointWrite, Claim, Commit, Store } from "../checkpoint/store.ts";
 import type { Plan } from "../compile/plan.ts";
 import type { Codec } from "../state/codec.ts";
+import type { Breakpoints } from "./breakpoints.ts";
 import type { EventStream, RunEventBody } from "./events.ts";
 import type { Kernel, Snapshot } from "./kernel.ts";
-import type { State } from "./superstep.ts";
+import type { State } from "./returns.ts";
 
 /** A journal row whose outcome is encoded only if it is written: a superstep that folds it first never needs it. */
 export interface PendingEffect {
@@ -36,6 +37,8 @@ export interface Saved {
   /** Questions of the branch, by id. */
   readonly interrupts: Map<string, InterruptRow>;
   readonly pending: Map<string, PendingEffect>;
+  /** Starts of `once` effects on their way to the store. */
+  readonly starts: Set<Promise<void>>;
   flushing: boolean;
   /** Why a write beside the supersteps failed: the run stops with it at the next boundary. */
   failure: StatewrightError | undefined;
@@ -50,6 +53,11 @@ export interface Session {
   readonly secrets: SecretSource;
   readonly events: EventStream;
   readonly abort: AbortController;
+  /** Fires when the tasks of this superstep must stop: with `abort`, or when a sibling has failed and that is asked for. */
+  halt: AbortSignal;
+  readonly codec: Codec;
+  readonly onTaskFailure: "finish" | "abort";
+  readonly breakpoints: Breakpoints | undefined;
   readonly run: RunRow;
   readonly saved: Saved | undefined;
   /** Outcomes of the current step's effects in this process, by journal key: what a node's next attempt is handed. */
@@ -82,7 +90,7 @@ export function placeOf(session: Session, more: ErrorPlace = {}): ErrorPlace {
     graph: session.plan.graph.name,
     thread: session.run.thread,
     branch: session.run.branch,
-    step: session.step,
+    ...(session.step < 0 ? {} : { step: session.step }),
     ...more,
   };
 }
@@ -91,6 +99,9 @@ export function placeOf(session: Session, more: ErrorPlace = {}): ErrorPlace {
 export function journalKey(step: number, task: string, key: string): string {
   return `${step}/${task}/${key}`;
 }
+
+/** The key of a task's own outcome. Steps and model calls cannot have it; the call of a careless model can, and differs by its kind. */
+export const taskKey = "";
 
 function keyOf(row: EffectRow): string {
   return journalKey(row.step, row.task, row.key);

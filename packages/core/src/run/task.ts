@@ -1,7 +1,7 @@
 /** One task: a node's body, run with its policy, until it returns, fails, or asks a person. */
-import { isStatewrightError, located, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { describeThrown, isStatewrightError, located, StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { deepFreeze, isPlainObject } from "../base/json.ts";
-import { type RetryPolicy, retryDelayMs } from "../base/retry.ts";
+import { type RetryPolicy, retryDelayMs, saysYes } from "../base/retry.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
@@ -10,18 +10,24 @@ import { answerSchema, type InterruptDeclaration, payloadSchema } from "../defin
 import type { NodeRuntime, StepOptions } from "../define/node.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import { whenAborted } from "./abort.ts";
+import { type IdleWatch, unwatched, watchIdle } from "./idle.ts";
 import { perform, recordFailure } from "./journal.ts";
+import { forgetFailure, type LastFailure, savedFailure, saveFailure } from "./last-failure.ts";
 import { callModel } from "./model-call.ts";
+import { type Consulted, consultCache } from "./node-cache.ts";
+import { onceMayNotAsk, runOnce } from "./once.ts";
+import { readReturn, type TaskOutcome } from "./returns.ts";
 import { identityOf, pause, type Question, type TaskScope } from "./scope.ts";
 import { emit, placeOf, type Saved, type Session } from "./session.ts";
-import { readReturn, type TaskOutcome } from "./superstep.ts";
 import { runToolNode } from "./tool-node.ts";
 
 /** How a task ended. */
 export type TaskResult =
   | { readonly kind: "done"; readonly task: Task; readonly outcome: TaskOutcome }
   | { readonly kind: "interrupted"; readonly task: Task; readonly interrupts: readonly InterruptRow[] }
-  | { readonly kind: "failed"; readonly task: Task; readonly error: StatewrightError };
+  | { readonly kind: "failed"; readonly task: Task; readonly error: StatewrightError }
+  /** Given up because a sibling failed. */
+  | { readonly kind: "stopped"; readonly task: Task };
 
 /** Run one task. Never rejects: a failure is a result. */
 export async function runTask(session: Session, task: Task): Promise<TaskResult> {
@@ -36,24 +42,29 @@ export async function runTask(session: Session, task: Task): Promise<TaskResult>
       ...(task.input === undefined ? {} : { input: session.control.inputs[task.input] }),
     });
   const started = session.world.clock.monotonic();
-  const retry = node.policy.retry ?? { attempts: 1 };
+  const { cache, onError, retry = once } = node.policy;
+  const known = onError === undefined ? undefined : savedFailure(session, task);
+  if (known !== undefined) return failedForGood(session, node, started, known, known);
+  let keep: Extract<Consulted, { kind: "miss" }>["keep"] | undefined;
+  if (cache !== undefined) {
+    try {
+      const consulted = await consultCache(session, task, cache);
+      if (consulted.kind === "hit")
+        return completed(session, { kind: "done", task, outcome: consulted.outcome }, started, true);
+      keep = consulted.keep;
+    } catch (error) {
+      return failedForGood(session, node, started, { ...failed(session, task, 1, error), attempt: 1 });
+    }
+  }
   for (let attempt = 1; ; attempt++) {
-    const result = await runAttempt(session, task, node, attempt);
-    if (result.kind !== "failed") {
-      if (result.kind === "done" && session.events.listening())
-        emit(session, {
-          type: "task.completed",
-          node: task.node,
-          task: task.id,
-          durationMs: session.world.clock.monotonic() - started,
-          reused: false,
-        });
-      return result;
+    const result = await runAttempt(session, task, node, attempt, callBody);
+    if (result.kind === "done") {
+      keep?.(result.outcome);
+      return completed(session, result, started, false);
     }
-    if (attempt >= retry.attempts || session.abort.signal.aborted || !mayRetry(retry, result.error, attempt)) {
-      emit(session, { type: "task.failed", node: task.node, task: task.id, error: toErrorRecord(result.error) });
-      return result;
-    }
+    if (result.kind !== "failed") return result;
+    if (attempt >= retry.attempts || session.halt.aborted || !mayRetry(retry, result.error, attempt))
+      return failedForGood(session, node, started, { ...result, attempt });
     const delayMs = retryDelayMs(retry, attempt, session.world.random.next());
     emit(session, {
       type: "task.retried",
@@ -63,22 +74,97 @@ export async function runTask(session: Session, task: Task): Promise<TaskResult>
       delayMs,
       error: toErrorRecord(result.error),
     });
-    await pause(session, delayMs);
+    await pause(session, delayMs, session.halt);
   }
 }
 
-function runAttempt(session: Session, task: Task, node: NodeRecord, attempt: number): Promise<TaskResult> {
+const once: RetryPolicy = { attempts: 1 };
+
+function completed(
+  session: Session,
+  result: Extract<TaskResult, { kind: "done" }>,
+  started: number,
+  reused: boolean,
+): TaskResult {
+  if (session.events.listening())
+    emit(session, {
+      type: "task.completed",
+      node: result.task.node,
+      task: result.task.id,
+      durationMs: session.world.clock.monotonic() - started,
+      reused,
+    });
+  return result;
+}
+
+/** The last failure of a task. Its node's error handler, where it has one, gives the result in its place; it is asked about no cancel. */
+async function failedForGood(
+  session: Session,
+  node: NodeRecord,
+  started: number,
+  failure: LastFailure,
+  known?: LastFailure,
+): Promise<TaskResult> {
+  const { onError } = node.policy;
+  let result: TaskResult = failure;
+  if (onError !== undefined && !session.halt.aborted) {
+    result = await handle(session, node, failure, known, onError);
+    if (result.kind === "done") return completed(session, result, started, false);
+  }
+  if (result.kind === "failed")
+    emit(session, { type: "task.failed", node: node.name, task: failure.task.id, error: toErrorRecord(result.error) });
+  return result;
+}
+
+/** What the handler saw is durable before it begins, so that it sees the same after a crash, or when a person has answered it. */
+async function handle(
+  session: Session,
+  node: NodeRecord,
+  failure: LastFailure,
+  known: LastFailure | undefined,
+  onError: NodeRecord["body"],
+): Promise<TaskResult> {
+  const { task, error, attempt } = failure;
+  try {
+    if (known === undefined) await saveFailure(session, failure);
+  } catch (unsaved) {
+    return failed(session, task, attempt, unsaved);
+  }
+  emit(session, { type: "task.handled", node: task.node, task: task.id, attempt, error: toErrorRecord(error) });
+  const handled = await runAttempt(session, task, node, attempt, async (_, scope) => {
+    const runtime = Object.assign(nodeRuntime(session, scope, handlerKeys), { error });
+    return readReturn(session.plan, task.node, session.state, await onError(session.state as never, runtime as never));
+  });
+  if (handled.kind !== "failed" || session.halt.aborted) return handled;
+  forgetFailure(session, task);
+  return handled;
+}
+
+/** Steps, model calls and questions of an error handler have keys of their own: no result of the body is taken for theirs. */
+const handlerKeys = "onError/";
+
+function runAttempt(
+  session: Session,
+  task: Task,
+  node: NodeRecord,
+  attempt: number,
+  work: (session: Session, scope: TaskScope) => Promise<TaskOutcome>,
+): Promise<TaskResult> {
+  // A tool node does not stop for a sibling: each of its calls gets its answer.
+  const halt = node.kind === "tools" ? session.abort.signal : session.halt;
   return new Promise((resolve) => {
     let asked: readonly InterruptRow[] = [];
     let controller: AbortController | undefined;
     let settled = false;
     let cancelTimer: (() => void) | undefined;
+    let idle: IdleWatch | undefined;
     let stopListening: (() => void) | undefined;
 
     const finish = (result: TaskResult): void => {
       if (settled) return;
       settled = true;
       cancelTimer?.();
+      idle?.stop();
       stopListening?.();
       resolve(result);
     };
@@ -87,14 +173,14 @@ function runAttempt(session: Session, task: Task, node: NodeRecord, attempt: num
       controller?.abort(reason);
     };
     const onAbort = (): void => {
-      const { reason } = session.abort.signal;
+      const { reason } = halt;
       // A tool node goes on to its end: its calls stop at the signal, and each still gets its answer.
       if (node.kind === "tools") controller?.abort(reason);
       else giveUp(failed(session, task, attempt, reason), reason);
     };
     const signal = (): AbortSignal => {
       controller ??= new AbortController();
-      if (settled || session.abort.signal.aborted) controller.abort(session.abort.signal.reason);
+      if (settled || halt.aborted) controller.abort(halt.reason);
       return controller.signal;
     };
     const consult = (asking: Question): ReturnType<TaskScope["consult"]> => {
@@ -113,27 +199,35 @@ function runAttempt(session: Session, task: Task, node: NodeRecord, attempt: num
       return new Promise(() => undefined);
     };
 
-    if (session.abort.signal.aborted) {
+    if (halt.aborted) {
       onAbort();
       if (settled) return;
-    } else stopListening = whenAborted(session.abort.signal, onAbort);
-    const { timeoutMs } = node.policy;
+    } else stopListening = whenAborted(halt, onAbort);
+    const { timeoutMs, idleTimeoutMs } = node.policy;
     if (timeoutMs !== undefined) {
       cancelTimer = session.world.schedule.after(timeoutMs, () => {
-        const error = timedOut(session, task, attempt, timeoutMs);
+        const error = timedOut(session, task, attempt, `took longer than ${timeoutMs} ms`, "timeoutMs");
+        giveUp({ kind: "failed", task, error }, error);
+      });
+    }
+    if (idleTimeoutMs !== undefined) {
+      idle = watchIdle(session.world, idleTimeoutMs, () => {
+        const said = `gave no sign of life for ${idleTimeoutMs} ms`;
+        const error = timedOut(session, task, attempt, said, "idleTimeoutMs, a heartbeat()");
         giveUp({ kind: "failed", task, error }, error);
       });
     }
     const ended = (): boolean => settled;
-    const scope: TaskScope = { task, node, attempt, signal, ended, consult, suspend };
-    callBody(session, scope).then(
+    const beat = idle?.beat ?? unwatched;
+    const scope: TaskScope = { task, node, attempt, signal, ended, beat, consult, suspend };
+    work(session, scope).then(
       (outcome) => {
         if (settled)
           session.world.log("warn", `a late result of "${task.node}" was dropped`, { task: task.id, attempt });
         finish({ kind: "done", task, outcome });
       },
       (error: unknown) => {
-        if (settled && !session.abort.signal.aborted)
+        if (settled && !halt.aborted)
           session.world.log("warn", `a late failure of "${task.node}" was dropped`, {
             task: task.id,
             attempt,
@@ -149,11 +243,17 @@ async function callBody(session: Session, scope: TaskScope): Promise<TaskOutcome
   const { task, node } = scope;
   if (node.tools !== undefined)
     return readReturn(session.plan, task.node, session.state, await runToolNode(session, scope, node.tools));
-  const runtime = nodeRuntime(session, scope);
-  return readReturn(session.plan, task.node, session.state, await node.body(session.state as never, runtime as never));
+  const runtime = nodeRuntime(session, scope, "");
+  const body = (): unknown => node.body(session.state as never, runtime as never);
+  const returned =
+    node.policy.effect === "once" && session.saved !== undefined
+      ? runOnce(session, session.saved, scope, body)
+      : body();
+  return readReturn(session.plan, task.node, session.state, await returned);
 }
 
-function nodeRuntime(session: Session, scope: TaskScope): NodeRuntime & { readonly input: unknown } {
+/** `space` stands before the keys of what is recorded. */
+function nodeRuntime(session: Session, scope: TaskScope, space: string): NodeRuntime & { readonly input: unknown } {
   const { task, node } = scope;
   // Made when first used: of thousands of tasks few take a step or ask a person.
   let keys: Set<string> | undefined;
@@ -161,7 +261,8 @@ function nodeRuntime(session: Session, scope: TaskScope): NodeRuntime & { readon
   const refused = (key: string): Promise<never> | undefined => {
     if (scope.ended()) return abandoned(scope.signal().reason);
     keys ??= new Set();
-    if (keys.has(key) || key === "") return Promise.reject(unfitKey(session, task, key));
+    const kept = space === "" && node.policy.onError !== undefined && key.startsWith(handlerKeys);
+    if (keys.has(key) || key === "" || kept) return Promise.reject(unfitKey(session, task, key, kept));
     keys.add(key);
     return undefined;
   };
@@ -178,10 +279,12 @@ function nodeRuntime(session: Session, scope: TaskScope): NodeRuntime & { readon
     },
     interrupt: (async (key: string, options: { readonly payload?: unknown } = {}) => {
       const declared = declaredInterrupt(session, node, key);
+      if (space === "" && node.policy.effect === "once") throw onceMayNotAsk(session, task, key);
       asked ??= new Map();
       const nth = (asked.get(key) ?? 0) + 1;
       asked.set(key, nth);
-      const id = nth === 1 ? `${task.id}:${key}` : `${task.id}:${key}:${nth}`;
+      const own = space === "" ? `${task.id}:${key}` : `${task.id}/${space}${key}`;
+      const id = nth === 1 ? own : `${own}:${nth}`;
       const found = scope.consult({
         id,
         key,
@@ -193,15 +296,22 @@ function nodeRuntime(session: Session, scope: TaskScope): NodeRuntime & { readon
     step: (key, work, options = {}) => {
       const refusal = refused(key);
       if (refusal !== undefined) return refusal;
-      return runStep(session, scope, key, work, options);
+      return runStep(session, scope, space + key, work, { name: key, ...options });
     },
     model: (call, key = "model") => {
       const refusal = refused(key);
       if (refusal !== undefined) return refusal;
-      return callModel(session, scope, key, call);
+      return callModel(session, scope, space + key, call);
     },
-    progress: (text) => emit(session, { type: "node.progress", node: task.node, task: task.id, text }),
-    emit: (name, payload) => emit(session, { type: "custom", node: task.node, task: task.id, name, payload }),
+    progress: (text) => {
+      scope.beat();
+      emit(session, { type: "node.progress", node: task.node, task: task.id, text });
+    },
+    emit: (name, payload) => {
+      scope.beat();
+      emit(session, { type: "custom", node: task.node, task: task.id, name, payload });
+    },
+    heartbeat: scope.beat,
   };
 }
 
@@ -220,6 +330,7 @@ async function runStep<Value>(
     kind: "step",
     name,
     effect,
+    abandoned: scope.ended,
     execute: async (idempotencyKey) => {
       try {
         return await work({ signal: scope.signal(), idempotencyKey });
@@ -229,6 +340,7 @@ async function runStep<Value>(
       }
     },
   });
+  scope.beat();
   return deepFreeze(value);
 }
 
@@ -242,23 +354,19 @@ const programming: ReadonlySet<string> = new Set([
 
 function mayRetry(retry: RetryPolicy, error: StatewrightError, attempt: number): boolean {
   const original = error.code === "node_failed" ? error.cause : error;
-  if (retry.on !== undefined) return mayBy(retry.on, original, attempt);
+  if (retry.on !== undefined) return saysYes(retry.on, original, attempt);
   if (isStatewrightError(original, "model_failed"))
     return isPlainObject(original.details) && original.details["retryable"] === true;
   if (isStatewrightError(original)) return original.code === "task_timeout";
   return !(original instanceof Error && programming.has(original.name));
 }
 
-/** A predicate that throws has not said yes: the failure that it was asked about is the one to tell. */
-function mayBy(on: NonNullable<RetryPolicy["on"]>, error: unknown, attempt: number): boolean {
-  try {
-    return on(error, attempt);
-  } catch {
-    return false;
-  }
-}
-
-function failed(session: Session, task: Task, attempt: number, thrown: unknown): TaskResult {
+function failed(
+  session: Session,
+  task: Task,
+  attempt: number,
+  thrown: unknown,
+): Extract<TaskResult, { kind: "failed" }> {
   return { kind: "failed", task, error: nodeFailed(session, task, attempt, thrown) };
 }
 
@@ -270,7 +378,7 @@ function nodeFailed(session: Session, task: Task, attempt: number, thrown: unkno
       ? thrown.message || thrown.name
       : typeof thrown === "string"
         ? thrown
-        : "something that is not an Error was thrown";
+        : `${describeThrown(thrown)} was thrown`;
   return new StatewrightError("node_failed", {
     what: `the node "${task.node}" in graph "${session.plan.graph.name}" failed: ${said}`,
     next: "Mend what its cause says, then resume the thread: finished work is kept",
@@ -279,10 +387,10 @@ function nodeFailed(session: Session, task: Task, attempt: number, thrown: unkno
   });
 }
 
-function timedOut(session: Session, task: Task, attempt: number, timeoutMs: number): StatewrightError {
+function timedOut(session: Session, task: Task, attempt: number, said: string, more: string): StatewrightError {
   return new StatewrightError("task_timeout", {
-    what: `the node "${task.node}" in graph "${session.plan.graph.name}" took longer than ${timeoutMs} ms`,
-    next: "Give it more timeoutMs, or a retry",
+    what: `the node "${task.node}" in graph "${session.plan.graph.name}" ${said}`,
+    next: `Give it more ${more}, or a retry`,
     place: placeOf(session, { node: task.node, task: task.id, attempt }),
   });
 }
@@ -350,13 +458,18 @@ function questionRow(session: Session, saved: Saved, task: Task, { id, key, payl
 /** A body that was cancelled, timed out or waits for a person starts no further effect. It may not be listening any more. */
 function abandoned(reason: unknown): Promise<never> {
   const refusal = Promise.reject(reason);
-  refusal.catch(() => undefined);
+  refusal.catch(toldToNobody);
   return refusal;
 }
 
-function unfitKey(session: Session, task: Task, key: string): StatewrightError {
+function toldToNobody(): void {
+  // The run has ended the body already and told why; a body that does listen still gets the rejection.
+}
+
+function unfitKey(session: Session, task: Task, key: string, kept: boolean): StatewrightError {
+  const twice = key === "" ? "used an empty step key" : `used the step key "${key}" twice in one task`;
   return new StatewrightError("repeated_step", {
-    what: `the node "${task.node}" ${key === "" ? "used an empty step key" : `used the step key "${key}" twice in one task`}`,
+    what: `the node "${task.node}" ${kept ? `used the step key "${key}", which is kept for its error handler` : twice}`,
     next: "Give each step of a task a key of its own, such as one with the item's id",
     place: placeOf(session, { node: task.node, task: task.id }),
   });

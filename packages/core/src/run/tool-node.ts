@@ -3,10 +3,11 @@ import { goto } from "../define/command.ts";
 import type { ToolNode } from "../define/tool-node.ts";
 import type { AssistantMessage, Message, ToolMessage } from "../model/message.ts";
 import type { ToolResult } from "../tool/result.ts";
+import type { OpenCall } from "./call-at-work.ts";
 import { mapBounded } from "./concurrency.ts";
 import type { TaskScope } from "./scope.ts";
 import type { Session } from "./session.ts";
-import { type OpenCall, runToolCall } from "./tool-call.ts";
+import { runToolCall } from "./tool-call.ts";
 
 /**
  * Answer the calls that are open. Calls that wait for a person suspend the task when all others have finished, and a call

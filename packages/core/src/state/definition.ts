@@ -76,6 +76,11 @@ export interface TypesOfShape<Shape extends StateShape> extends StateTypes {
 
 /** Declare a state; throws `invalid_state` for a name or a part that cannot be one. */
 export function defineState<const Shape extends StateShape>(shape: Shape): StateDefinition<TypesOfShape<Shape>> {
+  if ("~standard" in shape)
+    throw new StatewrightError("invalid_state", {
+      what: "defineState got one schema instead of an object of channels",
+      next: "Give defineState({ name: schema, … }), without z.object around it",
+    });
   const channels: Record<string, Channel> = {};
   for (const [name, part] of Object.entries(shape)) {
     checkId("channel name", name);

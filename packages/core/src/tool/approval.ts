@@ -1,4 +1,4 @@
-/** What a person may answer about a tool call: an approval when middleware asks, the fact when a call is in doubt. */
+/** What a person may answer: an approval when middleware asks about a tool call, the fact when a call or a node is in doubt. */
 import * as z from "zod";
 
 /** A person's answer about a tool call: yes or no, or an object with a reason or other arguments. */
@@ -20,7 +20,7 @@ export const approval: z.ZodType<ApprovalAnswer> = z.union([
   }),
 ]);
 
-/** The key of the question about a call that had started when its process died. */
+/** The key of the question about a call or a `once` node that had started and has no result. */
 export const inDoubtKey = "in_doubt";
 
 /** What a person found out about such a call: whether it happened, and what it said. */
@@ -34,4 +34,20 @@ export interface InDoubtAnswer {
 export const inDoubtAnswer: z.ZodType<InDoubtAnswer> = z.strictObject({
   happened: z.boolean(),
   content: z.string().optional(),
+});
+
+/** What a person found out about a `once` node that had started: whether it happened, and what it should have returned. */
+export interface NodeInDoubtAnswer {
+  readonly happened: boolean;
+  /** The partial state that stands in for the node's result, when it happened. */
+  readonly update?: Readonly<Record<string, unknown>> | undefined;
+  /** Where control goes then, for a node whose edge is `gotos`. */
+  readonly goto?: string | undefined;
+}
+
+/** The schema of that answer. */
+export const nodeInDoubtAnswer: z.ZodType<NodeInDoubtAnswer> = z.strictObject({
+  happened: z.boolean(),
+  update: z.record(z.string(), z.unknown()).optional(),
+  goto: z.string().optional(),
 });

@@ -1,6 +1,18 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { defineGraph, defineState, END, list, memoryStore, resume, run, START, sends, task } from "../../src/index.ts";
+import {
+  defineGraph,
+  defineState,
+  END,
+  list,
+  memoryStore,
+  resume,
+  run,
+  START,
+  type Store,
+  sends,
+  task,
+} from "../../src/index.ts";
 import { deferred, eventsOf, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
@@ -123,5 +135,62 @@ describe("cancel", () => {
     expect((await handle.result).status).toBe("cancelled");
     expect(world.timers).toBe(0);
     expect(only(events, "task.retried")).toHaveLength(1);
+  });
+
+  test("a `once` effect whose start is being written at the moment of the cancel does not begin, and a resume runs it", async () => {
+    const ran: string[] = [];
+    const graph = defineGraph({ name: "pay", state: Log })
+      .nodes({
+        a: async (_state, { step }) => ({
+          log: [
+            await step(
+              "pay",
+              () => {
+                ran.push("paid");
+                return "paid";
+              },
+              { effect: "once" },
+            ),
+          ],
+        }),
+      })
+      .edges({ [START]: "a", a: END });
+    const inner = memoryStore();
+    let onStart = (): void => undefined;
+    const store: Store = {
+      ...inner,
+      commit: (commit, told) => {
+        if (commit.effects?.some(({ state }) => state === "started")) onStart();
+        inner.commit(commit, told);
+      },
+    };
+    const handle = run(graph, { store, thread: "t" });
+    onStart = () => handle.cancel();
+    expect((await handle.result).status).toBe("cancelled");
+    expect(ran).toEqual([]);
+    onStart = () => undefined;
+    expect((await resume(graph, { store, thread: "t" }).result).state.log).toEqual(["paid"]);
+    expect(ran).toEqual(["paid"]);
+  });
+
+  test("a body that was given up tells nothing after the end of its run", async () => {
+    const world = virtualWorld();
+    const hold = deferred();
+    const graph = defineGraph({ name: "late", state: Log })
+      .nodes({
+        a: async (_state, { progress }) => {
+          await hold.promise;
+          progress("still here");
+        },
+      })
+      .edges({ [START]: "a", a: END });
+    const handle = run(graph, { world });
+    const events = eventsOf(handle);
+    await world.settle();
+    handle.cancel();
+    await handle.result;
+    hold.resolve();
+    await world.settle();
+    expect(events.at(-1)?.type).toBe("run.cancelled");
   });
 });

@@ -73,9 +73,17 @@ describe("input", () => {
 });
 
 describe("context", () => {
-  const Shop = defineContext(
-    z.object({ customer: z.string().transform((name) => name.toUpperCase()), token: z.string().default("none") }),
-  );
+  test("what is not an object of schemas is refused where it is declared", async () => {
+    const whole = await failureOf(() => defineContext(z.object({ tenant: z.string() }) as never), "invalid_option");
+    expect(whole.message).toContain("without z.object around it");
+    const part = await failureOf(() => defineContext({ tenant: 7 } as never), "invalid_option");
+    expect(part.message).toContain('the context value "tenant" is not a schema');
+  });
+
+  const Shop = defineContext({
+    customer: z.string().transform((name) => name.toUpperCase()),
+    token: z.string().default("none"),
+  });
   const seen: unknown[] = [];
   const shop = defineGraph({
     name: "shop",

@@ -23,7 +23,7 @@ import { virtualWorld } from "../support/virtual-world.ts";
 const Log = defineState({ log: list(z.string()), last: z.unknown().optional() });
 
 describe("after a failure", () => {
-  test("siblings of a failed task finish and are saved, every failure is told, and a resume runs only what has no result", async () => {
+  test("E24 siblings of a failed task finish and are saved, every failure is told, and a resume runs only what has no result", async () => {
     const world = virtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
@@ -103,8 +103,8 @@ describe("after a failure", () => {
 
   test.each([
     ["a text", "plain text", '"b" in graph "far" failed: plain text'],
-    ["nothing", undefined, "something that is not an Error"],
-    ["an object", { secret: "SECRET" }, "something that is not an Error"],
+    ["nothing", undefined, "undefined was thrown"],
+    ["an object", { secret: "SECRET" }, "an object that is not an Error was thrown"],
   ])("E25 %s that was thrown is told and kept", async (_name, thrown, said) => {
     const store = memoryStore();
     const graph = defineGraph({ name: "far", state: Log })
@@ -493,5 +493,82 @@ describe("a store in trouble", () => {
     await world.settle();
     await failing;
     expect(reasons).toEqual(["fenced"]);
+  });
+
+  test("a failure that cannot be saved is not told: the run is paused, and a resume meets the failure again", async () => {
+    let room = false;
+    let broken = true;
+    const store = troubled((commit) => (!room && commit.run?.status === "failed" ? full() : undefined));
+    const graph = defineGraph({ name: "broken", state: Log })
+      .nodes({
+        a: () => {
+          if (broken) throw new Error("a is broken");
+          return { log: ["a"] };
+        },
+      })
+      .edges({ [START]: "a", a: END });
+    const handle = run(graph, { store, thread: "t" });
+    const events = eventsOf(handle);
+    expect(await handle.result).toMatchObject({ status: "paused", cause: { code: "store_full" } });
+    expect(events.at(-1)?.type).toBe("run.paused");
+    room = true;
+    await failureOf(resume(graph, { store, thread: "t" }).result, "node_failed");
+    broken = false;
+    expect((await resume(graph, { store, thread: "t" }).result).state.log).toEqual(["a"]);
+  });
+
+  test("a resume whose first write fails tells of no start, keeps no answer, and lets the thread go", async () => {
+    let room = true;
+    const store = troubled((commit) => (!room && commit.run?.status === "running" ? full() : undefined));
+    const graph = defineGraph({ name: "asking", state: Log, interrupts: { go: z.boolean() } })
+      .nodes({ a: async (_state, { interrupt }) => ({ log: [String(await interrupt("go"))] }) })
+      .edges({ [START]: "a", a: END });
+    await run(graph, { store, thread: "t" }).result;
+    room = false;
+    const going = resume(graph, { store, thread: "t", answers: { go: true } });
+    const events = eventsOf(going);
+    expect((await going.result).status).toBe("paused");
+    expect(events.map(({ type }) => type)).toEqual(["run.paused"]);
+    room = true;
+    expect((await resume(graph, { store, thread: "t", answers: { go: false } }).result).state.log).toEqual(["false"]);
+  });
+
+  test("a paused run is listed as paused where the store can still say so", async () => {
+    const locked = new StatewrightError("store_locked", { what: "locked", next: "Wait" });
+    const store = troubled((commit) => (commit.checkpoint?.row.nodes.includes("a") ? locked : undefined));
+    expect((await run(line, { store, thread: "t" }).result).status).toBe("paused");
+    const [paused] = await store.runs();
+    expect(paused?.status).toBe("paused");
+    expect(paused?.endedAt).toBeUndefined();
+  });
+
+  test("a journal row that is lost while its superstep is committed stops the run with its cause, not as a cancel", async () => {
+    const world = virtualWorld();
+    const inner = memoryStore();
+    let failing: ((failure: StatewrightError) => void) | undefined;
+    const store: Store = {
+      ...inner,
+      commit: (commit, told) => {
+        if (commit.checkpoint === undefined && (commit.effects?.length ?? 0) > 0) failing = told;
+        else {
+          failing?.(full());
+          failing = undefined;
+          inner.commit(commit, told);
+        }
+      },
+    };
+    const graph = defineGraph({ name: "lost", state: Log })
+      .nodes({
+        a: async (_state, { step }) => {
+          await step("one", () => 1);
+          await world.settle();
+          return { log: ["a"] };
+        },
+        b: () => ({ log: ["b"] }),
+      })
+      .edges({ [START]: "a", a: "b", b: END });
+    const handle = run(graph, { world, store, thread: "t" });
+    expect(await handle.result).toMatchObject({ status: "paused", state: { log: ["a"] } });
+    expect((await resume(graph, { world, store: inner, thread: "t" }).result).state.log).toEqual(["a", "b"]);
   });
 });

@@ -221,4 +221,33 @@ describe("timeouts", () => {
     ).result;
     expect(world.timers).toBe(0);
   });
+
+  test("what a given-up attempt still brings after its superstep is folded is not kept in the journal", async () => {
+    const world = virtualWorld();
+    const store = memoryStore();
+    const hold = deferred();
+    const graph = defineGraph({ name: "late", state: Log })
+      .nodes({
+        a: {
+          run: async (_state, { step, attempt }) => {
+            if (attempt === 1) await step("slow", () => hold.promise);
+            return { log: [`a${attempt}`] };
+          },
+          timeoutMs: 10,
+          retry: { attempts: 2, initialMs: 1 },
+        },
+        b: async () => {
+          hold.resolve();
+          await world.settle();
+          return { log: ["b"] };
+        },
+      })
+      .edges({ [START]: "a", a: "b", b: END });
+    const handle = run(graph, { world, store, thread: "t" });
+    await world.advance(100);
+    expect((await handle.result).state.log).toEqual(["a2", "b"]);
+    expect((await store.effects("t", "main")).map(({ key, state, outcome }) => [key, state, outcome])).toEqual([
+      ["slow", "started", undefined],
+    ]);
+  });
 });

@@ -108,7 +108,7 @@ describe("joins", () => {
     expect((await run(graph, {}).result).state.log).toEqual(["a", "b", "b2", "z"]);
   });
 
-  test("a join fires once per round, also inside a loop and when its thread goes on later", async () => {
+  test("E15 a join fires once per round, also inside a loop and when its thread goes on later", async () => {
     const graph = defineGraph({ name: "loop", state: Log })
       .nodes({ a: says("a"), b: says("b"), z: (state) => ({ log: ["z"], turns: state.turns + 1 }) })
       .edges({
@@ -144,7 +144,7 @@ describe("edges", () => {
     expect(steps).toBe(3);
   });
 
-  test("a node runs once in a superstep in which any of its single edges fires", async () => {
+  test("E15 a node runs once in a superstep in which any of its single edges fires", async () => {
     const graph = defineGraph({ name: "once", state: Log })
       .nodes({ a: says("a"), b: says("b"), c: says("c"), z: says("z") })
       .edges({ [START]: ["a", "b", "c"], a: "z", b: ["z", "z"], c: route(["z", END], () => ["z", "z"]), z: END });

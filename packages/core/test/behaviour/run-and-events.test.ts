@@ -218,3 +218,38 @@ test("without a store a run works in memory, and leaves nothing behind", async (
   expect(world.timers).toBe(0);
   expect(world.lines).toEqual([]);
 });
+
+test("text() misses nothing from the moment it is asked for", async () => {
+  const world = virtualWorld();
+  const talking = defineGraph({ name: "talking", state: Log })
+    .nodes({
+      a: async (_state, { model }) => {
+        await model({
+          model: {
+            id: "scripted",
+            respond: async (_request, { delta }) => {
+              delta?.({ type: "text", text: "hello" });
+              return { content: [{ type: "text", text: "hello" }], finish: "stop" };
+            },
+          },
+          request: { messages: [], tools: [] },
+        });
+      },
+    })
+    .edges({ [START]: "a", a: END });
+  const text = run(talking, { world }).text();
+  await world.settle();
+  let said = "";
+  for await (const piece of text) said += piece;
+  expect(said).toBe("hello");
+});
+
+test("a reader that asks for several events before they come gets each once, and an end for the rest", async () => {
+  const events = run(failing, {}).events();
+  const asked = Array.from({ length: 9 }, () => events.next());
+  const got = await Promise.all(asked);
+  const told = got.flatMap(({ value }) => (value === undefined ? [] : [value]));
+  expect(new Set(told).size).toBe(told.length);
+  expect(told.at(-1)?.type).toBe("run.failed");
+  expect(got.at(-1)).toEqual({ done: true, value: undefined });
+});

@@ -20,7 +20,7 @@ import {
 } from "../../src/index.ts";
 import { answersIn, type ChatState, call, type DeskContext, eventsOf, talk, textIn } from "../support/tool-loop.ts";
 
-const Shop = defineContext(z.object({ customer: z.string() }));
+const Shop = defineContext({ customer: z.string() });
 const Orders = defineState({ cart: z.array(z.string()).default([]), messages: messages() });
 
 describe("the line between what the model chooses and what is injected", () => {
@@ -58,7 +58,7 @@ describe("the line between what the model chooses and what is injected", () => {
     const tools = toolNode({ tools: [pay] });
     const stateless = defineGraph({ name: "g", state: defineState({ messages: messages() }), context: Shop });
     const bare = defineGraph({ name: "g", state: Orders });
-    const other = defineGraph({ name: "g", state: Orders, context: defineContext(z.object({ customer: z.number() })) });
+    const other = defineGraph({ name: "g", state: Orders, context: defineContext({ customer: z.number() }) });
     // @ts-expect-error the graph lacks the state that the tool injects
     const noState = () => stateless.nodes({ tools });
     // @ts-expect-error the graph lacks the context that the tool injects

@@ -1,6 +1,21 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { defineMiddleware, defineTool, deny, type EffectClass, memoryStore, ToolError } from "../../src/index.ts";
+import {
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  defineTool,
+  deny,
+  type EffectClass,
+  END,
+  memoryStore,
+  messages,
+  resume,
+  run,
+  START,
+  ToolError,
+  toolNode,
+} from "../../src/index.ts";
 import {
   answersIn,
   call,
@@ -13,6 +28,7 @@ import {
   textIn,
   toolLoop,
 } from "../support/tool-loop.ts";
+import { virtualWorld } from "../support/virtual-world.ts";
 
 const input = z.object({});
 
@@ -245,4 +261,40 @@ test("an idempotency key is the same in every attempt and differs between calls,
   ] as const;
   await toolLoop({ tools: [tool], turns }).start().result;
   expect(new Set(keys).size).toBe(4);
+});
+
+test("a careless model's call without an id, beside a sibling of its node: its result is not taken for the task's", async () => {
+  const world = virtualWorld();
+  const store = memoryStore();
+  const { tool, keys } = hanging("idempotent");
+  const quick = defineTool({ name: "quick", description: "Quick.", input, effect: "idempotent", run: () => "quick" });
+  const graph = defineGraph({ name: "careless", state: defineState({ messages: messages() }) })
+    .nodes({
+      ask: () => ({
+        messages: [
+          {
+            role: "assistant",
+            id: "m",
+            finish: "calls",
+            content: [
+              { type: "call", id: "", name: "quick", args: {} },
+              { type: "call", id: "y", name: "act", args: {} },
+            ],
+          },
+        ],
+      }),
+      tools: toolNode({ tools: [quick, tool] }),
+      other: () => undefined,
+    })
+    .edges({ [START]: "ask", ask: ["tools", "other"], tools: END, other: END });
+  run(graph, { world, store, thread: "t" });
+  await world.settle();
+  store.crash();
+  const { state } = await resume(graph, { world, store: store.peer(), thread: "t" }).result;
+  expect(state.messages.map((message) => (message.role === "tool" ? message.callId : message.role))).toEqual([
+    "assistant",
+    "",
+    "y",
+  ]);
+  expect(keys).toHaveLength(2);
 });

@@ -19,7 +19,8 @@ import {
   sends,
   task,
 } from "../../src/index.ts";
-import { firstTasks, readReturn, type State, superstep } from "../../src/run/superstep.ts";
+import { readReturn, type State } from "../../src/run/returns.ts";
+import { firstTasks, superstep } from "../../src/run/superstep.ts";
 
 const S = defineState({
   last: z.number().default(0),

@@ -138,6 +138,11 @@ test("a state refuses a name that is no id, and a part that is neither schema no
   expect(isStatewrightError(error)).toBe(true);
 });
 
+test("a state refuses one schema in place of its channels, and says which form it wants", async () => {
+  const error = await failureOf(() => defineState(z.object({ a: z.string() }) as never), "invalid_state");
+  expect(error.message).toContain("without z.object around it");
+});
+
 const ids = fc.constantFrom("a", "b", "c", "d", "e", "__proto__");
 const writesOf: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   last: fc.double({ noNaN: true, noDefaultInfinity: true }),

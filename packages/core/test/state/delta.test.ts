@@ -15,7 +15,8 @@ import {
   START,
   update,
 } from "../../src/index.ts";
-import { readReturn, type State, superstep } from "../../src/run/superstep.ts";
+import { readReturn, type State } from "../../src/run/returns.ts";
+import { superstep } from "../../src/run/superstep.ts";
 import { failureOf } from "../support/failure.ts";
 
 test("a clear leaves nothing, an append to nothing is a list", () => {

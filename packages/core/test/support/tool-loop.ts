@@ -46,9 +46,10 @@ export const Chat = defineState({
   cart: z.array(z.string()).default([]),
   notes: list(z.string()),
 });
-export const Desk = defineContext(
-  z.object({ customer: z.string().default("nobody"), client: z.custom<{ readonly key: string }>().optional() }),
-);
+export const Desk = defineContext({
+  customer: z.string().default("nobody"),
+  client: z.custom<{ readonly key: string }>().optional(),
+});
 export type ChatState = typeof Chat extends { readonly types?: infer Types extends StateTypes }
   ? Types["state"]
   : StateOf<never>;

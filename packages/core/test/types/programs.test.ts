@@ -72,7 +72,7 @@ function programFour() {
     .edges({ [START]: "approve", approve: gotos("pay", "decline"), pay: END, decline: END });
 }
 
-const Shop = defineContext(z.object({ customerId: z.string() }));
+const Shop = defineContext({ customerId: z.string() });
 const Orders = defineState({ cart: z.array(z.string()).default([]), messages: messages() });
 const refund = defineTool({
   name: "refund",

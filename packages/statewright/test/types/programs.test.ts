@@ -1,14 +1,17 @@
 /** The programs of the documentation, type-checked without casts. What runs is run elsewhere; here nothing is called. */
 import { expectTypeOf, test } from "vitest";
+import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
   allow,
+  checkGraph,
   createAgent,
   defineContext,
   defineGraph,
   defineMiddleware,
   defineState,
   defineTool,
+  durable,
   END,
   env,
   fork,
@@ -32,7 +35,7 @@ import {
   type Usage,
   update,
 } from "../../src/index.ts";
-import { checkGraph, durable, engine, type HandDrawnMachine, subgraph } from "./to-come.ts";
+import { engine, subgraph } from "./to-come.ts";
 
 declare function fetchWeather(
   city: string,
@@ -60,7 +63,7 @@ async function one() {
   createAgent({ name: "offline", model: scripted });
 }
 
-const Shop = defineContext(z.object({ customerId: z.string() }));
+const Shop = defineContext({ customerId: z.string() });
 const Orders = defineState({ cart: z.array(z.string()).default([]) });
 declare const bank: {
   refund(
@@ -221,13 +224,31 @@ function seven() {
     .edges({ [START]: "research", research: END });
 }
 
-declare const drawn: HandDrawnMachine<{ readonly orderId: string }, "charge" | "ship">;
+declare const charge: (at: { readonly input: { readonly cents: number } }) => Promise<{ readonly receipt: string }>;
+declare const ship: (at: { readonly input: { readonly receipt: string } }) => Promise<void>;
 
 async function nine() {
-  const graph = durable(drawn, { version: 1, effects: { charge: "once", ship: "idempotent" } });
-  await run(graph, { store, thread: "order-9", input: { orderId: "9" } }).result;
+  const machine = setup({
+    types: { input: {} as { readonly orderId: string }, context: {} as { readonly receipt: string } },
+    actors: { charge: fromPromise(charge), ship: fromPromise(ship) },
+  }).createMachine({ id: "order", context: { receipt: "" }, output: () => ({ shipped: true }) });
+  const graph = durable(machine, { version: 1, effects: { charge: "once", ship: "idempotent" } });
+  const { state } = await run(graph, { store, thread: "order-9", input: { orderId: "9" } }).result;
+  expectTypeOf(state.context.receipt).toEqualTypeOf<string>();
+  await fork(graph, { store, thread: "order-9", at: 1, name: "again", update: { context: { receipt: "r2" } } });
+  durable(machine, { version: 1 });
   // @ts-expect-error an actor that the machine does not have
-  durable(drawn, { version: 1, effects: { chrage: "once" } });
+  durable(machine, { version: 1, effects: { chrage: "once" } });
+  // @ts-expect-error no effect class
+  durable(machine, { version: 1, effects: { charge: "twice" } });
+  // @ts-expect-error the version is asked for
+  durable(machine, {});
+  // @ts-expect-error the machine needs its input
+  run(graph, { store, thread: "order-9" });
+  // @ts-expect-error and no other
+  run(graph, { store, thread: "order-9", input: { order: "9" } });
+  // @ts-expect-error a part that the context does not have
+  fork(graph, { store, thread: "order-9", at: 1, name: "again", update: { context: { recipe: "r2" } } });
 }
 
 async function ten() {

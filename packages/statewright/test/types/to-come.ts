@@ -3,7 +3,6 @@
  * arrives, its declaration moves from here into its package unchanged.
  */
 import type {
-  EffectClass,
   Graph,
   GraphTypes,
   InterruptShape,
@@ -23,18 +22,6 @@ export declare function subgraph<Inner extends GraphTypes, State, Context, Inter
     readonly persistence?: "per-call" | "kept" | "none";
   },
 ): (state: State, runtime: NodeRuntime<Context, Interrupts>) => Promise<Output>;
-
-/** A machine drawn by hand, as far as durable running needs it. */
-export interface HandDrawnMachine<Input, Actors extends string> {
-  readonly implementations: { readonly actors: { readonly [Name in Actors]?: unknown } };
-  readonly types?: { readonly input: Input };
-}
-
-/** A hand-drawn machine as a graph that `run` takes; every actor has an effect class, `once` by default. */
-export declare function durable<Input extends object, Actors extends string>(
-  machine: HandDrawnMachine<Input, Actors>,
-  options: { readonly version: number; readonly effects?: { readonly [Name in Actors]?: EffectClass } },
-): Graph<GraphTypes & { readonly input: Input }>;
 
 /** A process that serves threads: recovers, fires timers, expires questions, takes queued inputs, drains on stop. */
 export interface Engine {
@@ -73,8 +60,3 @@ export declare function updateState<Types extends GraphTypes>(
     readonly as?: Types["nodes"];
   },
 ): Promise<{ readonly checkpointId: number }>;
-
-/** Walk every reachable control state and prove: no dead end, no lost write, every state can finish. */
-export declare function checkGraph(graph: Graph): {
-  readonly violations: readonly { readonly rule: string; readonly path: readonly string[]; readonly message: string }[];
-};

@@ -86,7 +86,7 @@ export interface TestRun<Types extends GraphTypes = GraphTypes> {
   until(target: Target<Types>): Promise<void>;
   /** Go on until one more superstep is saved, or the run rests. */
   step(): Promise<void>;
-  /** Go on until the run rests. */
+  /** Go on until the run rests; rejects with the error of a run that failed. A test that expects one waits `until("failed")`. */
   finish(): Promise<void>;
   /** Die as by SIGKILL, and reopen the store: what was not saved is gone. Go on with {@link TestRun.resume}. */
   crash(): Promise<void>;
@@ -255,7 +255,10 @@ export async function testRun<Types extends GraphTypes, Words>(
       const before = entries.length;
       await proceed(() => entries.length > before && isCommit(entries.at(-1)));
     },
-    finish: () => proceed(() => false),
+    finish: async () => {
+      await proceed(() => false);
+      if (status === "failed") throw error;
+    },
     crash: async () => {
       if (status === "ready") begin();
       life.die();

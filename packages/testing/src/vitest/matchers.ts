@@ -1,6 +1,6 @@
 /** Matchers for vitest that look at transitions; a failure prints the path that was taken and the first difference. */
 
-import type { GraphTypes } from "@statewright/core";
+import type { GraphReport, GraphTypes } from "@statewright/core";
 import { expect } from "vitest";
 import { isIn, type StateName, standingIn } from "../kit/state-names.ts";
 import type { TestRun } from "../kit/test-run.ts";
@@ -41,7 +41,7 @@ export interface ExpectedCall {
   readonly args?: unknown;
 }
 
-/** Matchers for a test run or its trace. Names of nodes, channels and interrupts are those of its graph. */
+/** Matchers for a test run, its trace, or the report of a checked graph. Names of nodes, channels and interrupts are those of its graph. */
 export interface StatewrightMatchers<Result, Received> {
   /** The machine stands in this state: a node, a node's state such as `tools.interrupted`, or `done`. */
   toBeInState(state: StateName<NodesOf<Received>>): Result;
@@ -57,6 +57,8 @@ export interface StatewrightMatchers<Result, Received> {
   toHaveInterrupted(key: QuestionsOf<Received>, payload?: unknown): Result;
   /** Some superstep wrote this channel, so that it had this value when one is given. */
   toHaveWritten(channel: ChannelsOf<Received>, value?: unknown): Result;
+  /** `checkGraph` found nothing in the graph: `expect(checkGraph(graph)).toHaveNoViolations()`. */
+  toHaveNoViolations(): Result;
 }
 
 declare module "vitest" {
@@ -88,6 +90,7 @@ export function addMatchers(): void {
     toHaveRunOnce,
     toHaveInterrupted,
     toHaveWritten,
+    toHaveNoViolations,
   });
   expect.addSnapshotSerializer({
     test: (value: unknown) => isTrace(value),
@@ -216,6 +219,33 @@ function toHaveWritten(this: Bound, received: unknown, channel: string, ...value
     actual: values.at(-1),
     expected: value[0],
   };
+}
+
+function toHaveNoViolations(this: Bound, received: unknown): Verdict {
+  const { violations } = asReport(received);
+  return {
+    pass: violations.length === 0,
+    message: () =>
+      violations.length === 0
+        ? "the graph has no violations."
+        : [
+            `the graph has ${violations.length === 1 ? "a violation" : `${violations.length} violations`}.`,
+            ...violations.map(({ rule, path, message }) => `${rule}: ${message}\n  The path: ${path.join(" → ")}`),
+          ].join("\n"),
+    actual: violations,
+    expected: [],
+  };
+}
+
+function asReport(received: unknown): GraphReport {
+  if (
+    typeof received === "object" &&
+    received !== null &&
+    "violations" in received &&
+    Array.isArray(received.violations)
+  )
+    return received as GraphReport;
+  throw new TypeError("toHaveNoViolations looks at a report: expect(checkGraph(graph)).toHaveNoViolations()");
 }
 
 function asRun(received: unknown, matcher: string): TestRun {

@@ -1,0 +1,538 @@
+/**
+ * The drive of a hand-drawn machine: event after event, each turn a checkpoint, until the machine is final or waits for an
+ * event from outside. What a turn wants done is done when it is durable.
+ */
+import { type AnyActorRef, type AnyEventObject, createActor, createMachine } from "xstate";
+import * as z from "zod";
+import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { isPlainObject, type Json } from "../base/json.ts";
+import { issuesText, parseWith } from "../base/schema.ts";
+import type { InterruptRow } from "../checkpoint/journal.ts";
+import { type Drawing, leafNames, type MachineState } from "../compile/durable.ts";
+import { END } from "../define/edge.ts";
+import { inDoubtKey } from "../tool/approval.ts";
+import { jsonSchemaOf } from "../tool/model-tool.ts";
+import { whenAborted } from "./abort.ts";
+import {
+  acceptedTypes,
+  checkAccepted,
+  controlAfter,
+  doneEvent,
+  dropTimer,
+  dueTimer,
+  enter,
+  errorEvent,
+  type Moment,
+  type Motion,
+  restore,
+  rootOf,
+  stateAfter,
+  type Timer,
+  type Turn,
+  take,
+  tell,
+  type Work,
+} from "./drawn.ts";
+import { actorFailed, carryRows, type Ended, inDoubt, performWork, rowOf, workKey } from "./drawn-effect.ts";
+import { cancelled, checkStepLimit, endOf, runRow, save, startOf, stepsTaken, stopOnError, waits } from "./drive.ts";
+import { startsTold } from "./journal.ts";
+import { release } from "./open.ts";
+import type { RunResult } from "./options.ts";
+import type { State } from "./returns.ts";
+import { emit, placeOf, type Session, written } from "./session.ts";
+
+/** Enter the machine and write the first checkpoint of the run. */
+export async function enterDrawn(session: Session, drawing: Drawing, input: unknown): Promise<void> {
+  const began = session.world.clock.monotonic();
+  const { motion, turn } = enter(drawing, input, momentOf(session));
+  failLoud(session, motion);
+  await commitTurn(session, motion, turn, { source: "input", nodes: [], began, ended: new Map() });
+}
+
+/** What a resume brings: an event, and what people found out about promises in doubt. */
+export interface Brought {
+  readonly event: AnyEventObject | undefined;
+  readonly rows: readonly InterruptRow[];
+}
+
+/** What a person found out about a promise that had started when its process died. */
+const actorInDoubt: z.ZodType<{ readonly happened: boolean; readonly output?: unknown }> = z.strictObject({
+  happened: z.boolean(),
+  output: z.unknown().optional(),
+});
+
+/**
+ * Read the answers of a resume: `in_doubt` or the id of a question is about a promise, every other key is the type of an
+ * event and its value what the event carries. Throws `event_refused` with the list of accepted events, `ambiguous_answer`,
+ * `invalid_answer`; then nothing has changed, and the thread is let go.
+ */
+export async function readBrought(session: Session, drawing: Drawing, answers: unknown): Promise<Brought> {
+  const { saved } = session;
+  try {
+    if (!isPlainObject(answers)) throw invalidAnswer(session, "answers", "it is not an object of events by their type");
+    const rows: InterruptRow[] = [];
+    const events: AnyEventObject[] = [];
+    for (const [name, value] of Object.entries(answers)) {
+      const asked = questionAbout(session, name);
+      if (asked !== undefined) rows.push(answeredRow(session, asked, value));
+      else if (value === null || value === true || isPlainObject(value))
+        events.push({ ...(isPlainObject(value) ? value : {}), type: name });
+      else throw invalidAnswer(session, name, "an event carries an object, or true");
+    }
+    const [event] = events;
+    if (events.length > 1)
+      throw new StatewrightError("ambiguous_answer", {
+        what: `${events.length} events were given at once`,
+        next: "Give one: what the machine accepts next depends on what it does with it",
+        place: placeOf(session),
+        details: events.map(({ type }) => type),
+      });
+    if (event !== undefined) checkEvent(session, drawing, event);
+    for (const row of rows) saved?.interrupts.set(row.id, row);
+    return { event, rows };
+  } catch (error) {
+    if (saved !== undefined) await release(saved.store, session.run.thread, saved.claim, session.world);
+    throw error;
+  }
+}
+
+/** Run until the machine is final, or waits. Rejects with the run's error, after it is saved. */
+export async function driveDrawn(session: Session, drawing: Drawing, brought?: Brought): Promise<RunResult<State>> {
+  if (session.control.tasks.length === 0) return completed(session);
+  const desk: Desk = {
+    session,
+    drawing,
+    answers: new Map(session.saved?.interrupts),
+    running: new Map(),
+    ended: new Map(),
+    timers: new Map(),
+    failure: undefined,
+    refusal: undefined,
+    wake: undefined,
+  };
+  const stopListening = session.abort.signal.aborted
+    ? () => undefined
+    : whenAborted(session.abort.signal, () => desk.wake?.());
+  try {
+    if (brought !== undefined) await goOn(session, brought.rows);
+    const motion = restore(drawing, session.state as unknown as MachineState, session.control);
+    return await turns(desk, motion, brought?.event);
+  } catch (error) {
+    // A refused event is the caller's mistake, not the run's.
+    if (error === desk.refusal) throw error;
+    close(desk);
+    await startsTold(session);
+    return await stopOnError(session, error);
+  } finally {
+    stopListening();
+    close(desk);
+  }
+}
+
+/** What is at work for a machine in this process. */
+interface Desk {
+  readonly session: Session;
+  readonly drawing: Drawing;
+  /** Questions with their answers, as the run went on with them. */
+  readonly answers: ReadonlyMap<string, InterruptRow>;
+  readonly running: Map<Work, AbortController | "in doubt">;
+  /** How promises ended that the machine was not told of yet, in the order of their ends. */
+  readonly ended: Map<Work, Ended>;
+  readonly timers: Map<Timer, () => void>;
+  failure: unknown;
+  refusal: StatewrightError | undefined;
+  wake: (() => void) | undefined;
+}
+
+async function goOn(session: Session, rows: readonly InterruptRow[]): Promise<void> {
+  if (session.saved !== undefined) await written(session, session.saved, { run: session.run, interrupts: rows });
+  emit(session, { type: "run.started", ...startOf(session) });
+}
+
+async function turns(desk: Desk, motion: Motion, brought: AnyEventObject | undefined): Promise<RunResult<State>> {
+  const { session, drawing } = desk;
+  let event = brought;
+  for (;;) {
+    if (session.saved?.failure !== undefined) throw session.saved.failure;
+    if (desk.failure !== undefined) throw desk.failure;
+    if (session.abort.signal.aborted) {
+      close(desk);
+      await startsTold(session);
+      return await cancelled(session);
+    }
+    if (session.control.tasks.length === 0) return completed(session);
+    checkStepLimit(session);
+    const began = session.world.clock.monotonic();
+    const moment = momentOf(session);
+    const due = dueTimer(motion, moment.now);
+    if (due !== undefined && dropTimer(motion, due)) {
+      await turn(desk, motion, began, () => tell(motion, due.to, due.event, moment));
+      continue;
+    }
+    if (event !== undefined) {
+      const given = event;
+      event = undefined;
+      const refusal = refusalOf(drawing, motion, given);
+      if (refusal !== undefined) return await refused(desk, refusal);
+      await turn(desk, motion, began, () => take(motion, "", given, moment));
+      continue;
+    }
+    settle(desk, motion);
+    const [first] = desk.ended;
+    if (first !== undefined) {
+      const [work, end] = first;
+      desk.ended.delete(work);
+      desk.running.delete(work);
+      if (motion.works.get(work.address) !== work) continue;
+      motion.works.delete(work.address);
+      const told = "error" in end ? errorEvent(work.id, end.error) : doneEvent(work.id, end.output);
+      await turn(desk, motion, began, () => tell(motion, work.owner, told, moment));
+      continue;
+    }
+    if (rootOf(motion).status === "done") {
+      // A state that was made final after it was saved.
+      await turn(desk, motion, began, () => ({ moves: [], acts: [] }));
+      continue;
+    }
+    const atWork = [...desk.running.values()].some((running) => running !== "in doubt");
+    if (!atWork) {
+      const questions = [...doubts(desk), ...openEvents(session, drawing, motion)];
+      if (questions.length > 0) return await waits(session, questions);
+      if (motion.timers.size === 0) throw deadEnd(session, motion);
+    }
+    await new Promise<void>((resolve) => {
+      desk.wake = resolve;
+      if (desk.ended.size > 0 || session.abort.signal.aborted || desk.failure !== undefined) resolve();
+    });
+    desk.wake = undefined;
+  }
+}
+
+async function turn(desk: Desk, motion: Motion, began: number, move: () => Turn): Promise<void> {
+  const { session, drawing } = desk;
+  const before = leafNames(drawing.machine.id, rootOf(motion).value);
+  const moved = move();
+  failLoud(session, motion);
+  const after = leafNames(drawing.machine.id, rootOf(motion).value);
+  const left = before.filter((name) => !after.includes(name));
+  const nodes = left.length > 0 ? left : before;
+  await commitTurn(session, motion, moved, { source: "step", nodes, began, ended: desk.ended });
+}
+
+interface TurnFacts {
+  readonly source: "input" | "step";
+  readonly nodes: readonly string[];
+  readonly began: number;
+  readonly ended: ReadonlyMap<Work, Ended>;
+}
+
+/** Make a turn durable, tell of it, then run its actions. */
+async function commitTurn(session: Session, motion: Motion, turn: Turn, facts: TurnFacts): Promise<void> {
+  const { source, nodes } = facts;
+  const { name } = session.plan.graph;
+  const first = source === "input";
+  const { state, deltas } = stateAfter(motion, session.state as unknown as MachineState, first);
+  const steps = stepsTaken(session) + (first ? 0 : 1);
+  const control = controlAfter(motion, name, session.step + 1, steps);
+  const done = control.tasks.length === 0;
+  const durationMs = session.world.clock.monotonic() - facts.began;
+  const saving = { state: state as unknown as State, deltas };
+  let row: Awaited<ReturnType<typeof save>> | undefined;
+  if (session.saved === undefined) session.step += 1;
+  else {
+    const run = done ? runRow(session, "done") : first ? session.run : undefined;
+    const carried = carryRows(session, motion.works.values(), facts.ended);
+    const durable = save(session, session.saved, saving, control, { nodes, source, durationMs, run, release: done });
+    // What ends from here on is recorded in the step that is being made: the store keeps the order of writes.
+    session.step += 1;
+    carried();
+    try {
+      row = await durable;
+    } catch (error) {
+      session.step -= 1;
+      throw error;
+    }
+  }
+  session.state = saving.state;
+  session.control = control;
+  session.snapshot = rootOf(motion);
+  if (!first) session.stepsOfRun += 1;
+  if (session.events.listening()) {
+    if (first) emit(session, { type: "run.started", ...startOf(session) });
+    emit(session, {
+      type: "step.committed",
+      step: session.step,
+      checkpoint: row?.id,
+      nodes,
+      next: done ? [END] : control.tasks.map(({ node }) => node),
+      changes: deltas,
+      bytes: row?.bytes ?? 0,
+      durationMs,
+    });
+    for (const { path, ...move } of turn.moves)
+      emit(session, { type: "transition.taken", path: [name, ...path], ...move });
+  }
+  runActions(session, turn);
+}
+
+function runActions(session: Session, { acts }: Turn): void {
+  for (const { name, params, run } of acts) {
+    const given = isPlainObject(params) ? params : {};
+    if (name === "xstate.log") {
+      session.world.log("info", String(given["label"] ?? "log"), { value: given["value"] });
+    } else if (name === "xstate.emit") {
+      const event = given["event"] as { readonly type: string };
+      emit(session, {
+        type: "custom",
+        node: session.plan.graph.name,
+        task: `${session.step}:0`,
+        name: event.type,
+        payload: event as Json,
+      });
+    } else if (!name.startsWith("xstate.")) perform(session, name, run);
+  }
+}
+
+function perform(session: Session, name: string, run: (() => void) | undefined): void {
+  try {
+    run?.();
+  } catch (cause) {
+    throw new StatewrightError("machine_failed", {
+      what: `the action "${name}" of the machine "${session.plan.graph.name}" threw`,
+      next: "Mend the action that its cause names; the transition that wanted it is saved, and it is not run again",
+      place: placeOf(session),
+      cause,
+    });
+  }
+}
+
+/** Let what is at work be what the machine has under way: start, stop, set, cancel. */
+function settle(desk: Desk, motion: Motion): void {
+  for (const [work, running] of desk.running) {
+    if (motion.works.get(work.address) === work) continue;
+    desk.running.delete(work);
+    if (desk.ended.delete(work)) continue;
+    if (running !== "in doubt") running.abort(new Error(`the machine left the state that started "${work.id}"`));
+  }
+  const timers = new Set(motion.timers.values());
+  for (const [timer, cancel] of desk.timers) {
+    if (timers.has(timer)) continue;
+    desk.timers.delete(timer);
+    cancel();
+  }
+  const { clock, schedule } = desk.session.world;
+  for (const timer of timers) {
+    if (desk.timers.has(timer)) continue;
+    const fire = (): void => {
+      // A clock may say that it is not time yet: the timer is set again then.
+      desk.timers.delete(timer);
+      desk.wake?.();
+    };
+    desk.timers.set(timer, schedule.after(Math.max(0, timer.dueAt - clock.now()), fire));
+  }
+  for (const work of motion.works.values()) if (!desk.running.has(work)) start(desk, work);
+}
+
+function start(desk: Desk, work: Work): void {
+  const { session } = desk;
+  const { task } = work;
+  if (inDoubt(session, work)) {
+    const answer = answerAbout(desk, work);
+    if (answer === undefined) {
+      desk.running.set(work, "in doubt");
+      return;
+    }
+    if (answer.happened) {
+      desk.running.set(work, new AbortController());
+      desk.ended.set(work, { output: answer.output });
+      return;
+    }
+  }
+  const controller = new AbortController();
+  desk.running.set(work, controller);
+  emit(session, { type: "task.started", node: task.node, task: task.id, attempt: 1, input: work.input });
+  const abandoned = (): boolean => desk.running.get(work) !== controller || session.abort.signal.aborted;
+  const create = async (key: string): Promise<unknown> =>
+    work.actor.create(creatorArgs(session, work, key, controller.signal));
+  const began = session.world.clock.monotonic();
+  performWork(session, work, create, abandoned).then(
+    (end) => {
+      if (end === undefined || abandoned()) {
+        session.world.log("warn", `a late result of "${task.node}" was dropped`, { task: task.id });
+        return;
+      }
+      const durationMs = session.world.clock.monotonic() - began;
+      if ("error" in end)
+        emit(session, { type: "task.failed", node: task.node, task: task.id, error: toErrorRecord(end.error) });
+      else emit(session, { type: "task.completed", node: task.node, task: task.id, durationMs, reused: false });
+      desk.ended.set(work, end);
+      desk.wake?.();
+    },
+    (error: unknown) => {
+      desk.failure ??= error;
+      desk.wake?.();
+    },
+  );
+}
+
+/** What XState gives the function of `fromPromise`; `self.sessionId` is the idempotency key. */
+function creatorArgs(session: Session, work: Work, key: string, signal: AbortSignal): object {
+  const self: AnyActorRef = Object.assign(createActor(createMachine({}), { id: work.id }), { sessionId: key });
+  return {
+    input: work.input,
+    self,
+    system: self.system,
+    signal,
+    emit: (event: { readonly type: string }) => {
+      emit(session, {
+        type: "custom",
+        node: work.task.node,
+        task: work.task.id,
+        name: event.type,
+        payload: event as Json,
+      });
+    },
+  };
+}
+
+function close(desk: Desk): void {
+  const { running, timers } = desk;
+  for (const cancel of timers.values()) cancel();
+  timers.clear();
+  const left = [...running.values()];
+  running.clear();
+  for (const controller of left) if (controller !== "in doubt") controller.abort(new Error("the run has stopped"));
+}
+
+function completed(session: Session): RunResult<State> {
+  emit(session, { type: "run.completed", steps: session.stepsOfRun });
+  return { status: "done", ...endOf(session) };
+}
+
+/** An event that came too late, after the timers that were due: what they did is kept, the event is not taken. */
+async function refused(desk: Desk, refusal: StatewrightError): Promise<never> {
+  const { session } = desk;
+  const { saved } = session;
+  if (saved !== undefined) await written(session, saved, { run: runRow(session, "waiting"), release: true });
+  desk.refusal = refusal;
+  throw refusal;
+}
+
+function momentOf(session: Session): Moment {
+  return { step: session.step + 1, now: session.world.clock.now() };
+}
+
+/** A root that came to an error has failed the run, and the turn is not saved. */
+function failLoud(session: Session, motion: Motion): void {
+  const { status, error, value } = rootOf(motion);
+  if (status === "error") throw actorFailed(session, JSON.stringify(value), error);
+}
+
+function refusalOf(drawing: Drawing, motion: Motion, event: AnyEventObject): StatewrightError | undefined {
+  try {
+    checkAccepted(drawing, motion, event);
+    return undefined;
+  } catch (error) {
+    if (isStatewrightError(error, "event_refused")) return error;
+    throw error;
+  }
+}
+
+/** Unless a timer is due, which comes first, the event must be one that the machine accepts now. */
+function checkEvent(session: Session, drawing: Drawing, event: AnyEventObject): void {
+  if (event.type.startsWith("xstate."))
+    throw invalidAnswer(session, event.type, "events of that name are the machine's own");
+  const place = placeOf(session);
+  if (session.control.tasks.length === 0) {
+    throw new StatewrightError("event_refused", {
+      what: `the machine "${session.plan.graph.name}" has finished and does not accept "${event.type}"`,
+      next: "A finished run accepts none",
+      place,
+      details: { event: event.type, accepts: [] },
+    });
+  }
+  const motion = restore(drawing, session.state as unknown as MachineState, session.control);
+  if (dueTimer(motion, session.world.clock.now()) === undefined) checkAccepted(drawing, motion, event);
+}
+
+// Questions: which events may come, and what became of promises in doubt.
+
+function doubts({ session, running }: Desk): readonly InterruptRow[] {
+  return [...running].flatMap(([work, state]) => {
+    const row = state === "in doubt" ? rowOf(session, work) : undefined;
+    if (row === undefined) return [];
+    const payload = {
+      actor: work.task.node,
+      input: work.input,
+      idempotencyKey: workKey(session, work),
+      startedAt: row.startedAt,
+    };
+    return [questionRow(session, `${work.task.id}:${inDoubtKey}`, inDoubtKey, work.task.node, payload)];
+  });
+}
+
+function openEvents(session: Session, drawing: Drawing, motion: Motion): readonly InterruptRow[] {
+  const state = session.control.tasks.map(({ node }) => node).join(" ");
+  return acceptedTypes(drawing, motion).map((type) =>
+    questionRow(session, `${session.step}:${type}`, type, state, null),
+  );
+}
+
+function questionRow(session: Session, id: string, key: string, node: string, payload: unknown): InterruptRow {
+  const { saved, step, run, world } = session;
+  return {
+    id,
+    branch: run.branch,
+    step,
+    task: session.control.tasks[0]?.id ?? `${step}:0`,
+    node,
+    key,
+    payload: saved === undefined ? "null" : saved.codec.encode(payload, `the question "${key}"`),
+    schema: key === inDoubtKey ? jsonSchemaOf(actorInDoubt) : undefined,
+    raisedAt: world.clock.now(),
+  };
+}
+
+function questionAbout(session: Session, name: string): InterruptRow | undefined {
+  const open = [...(session.saved?.interrupts.values() ?? [])].filter((row) => row.key === inDoubtKey);
+  const byId = open.find((row) => row.id === name);
+  if (byId !== undefined || name !== inDoubtKey) return byId;
+  const unanswered = open.filter((row) => row.answer === undefined);
+  if (unanswered.length > 1) {
+    throw new StatewrightError("ambiguous_answer", {
+      what: `${unanswered.length} promises are in doubt`,
+      next: `Answer by id: ${unanswered.map(({ id }) => `"${id}"`).join(", ")}`,
+      place: placeOf(session),
+      details: unanswered.map(({ id }) => id),
+    });
+  }
+  return unanswered[0];
+}
+
+function answeredRow(session: Session, row: InterruptRow, value: unknown): InterruptRow {
+  const parsed = parseWith(actorInDoubt, value);
+  if (!parsed.ok) throw invalidAnswer(session, row.key, issuesText(parsed.issues));
+  const answer = session.saved?.codec.encode(parsed.value, `the answer to "${row.key}"`);
+  return { ...row, answer, answeredAt: session.world.clock.now() };
+}
+
+function answerAbout({ session, answers }: Desk, work: Work): z.infer<typeof actorInDoubt> | undefined {
+  const text = answers.get(`${work.task.id}:${inDoubtKey}`)?.answer;
+  return text === undefined ? undefined : (session.saved?.codec.decode(text) as z.infer<typeof actorInDoubt>);
+}
+
+function invalidAnswer(session: Session, name: string, why: string): StatewrightError {
+  return new StatewrightError("invalid_answer", {
+    what: `the answer "${name}" does not fit: ${why}`,
+    next: "Give an event as { TYPE: { …what it carries } }, or what became of a promise in doubt as { happened, output }",
+    place: placeOf(session),
+  });
+}
+
+function deadEnd(session: Session, motion: Motion): StatewrightError {
+  return new StatewrightError("machine_failed", {
+    what: `the machine "${session.plan.graph.name}" stands in ${JSON.stringify(rootOf(motion).value)}, which accepts no event, and nothing is under way`,
+    next: 'Mark the state as final ({ type: "final" }) or give it a transition, then resume the thread',
+    place: placeOf(session),
+  });
+}

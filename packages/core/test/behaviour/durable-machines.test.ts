@@ -1,0 +1,1100 @@
+/** Machines drawn by hand run durably: promises, timers and child machines go on where a crash left them. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  type AnyStateMachine,
+  assign,
+  cancel,
+  createMachine,
+  emit,
+  fromCallback,
+  fromObservable,
+  fromPromise,
+  fromTransition,
+  log,
+  raise,
+  sendParent,
+  sendTo,
+  setup,
+  spawnChild,
+  stopChild,
+} from "xstate";
+import {
+  type Commit,
+  durable,
+  fork,
+  getState,
+  history,
+  type MemoryStore,
+  memoryStore,
+  type RunResult,
+  resume,
+  run,
+  type Store,
+  toMermaid,
+} from "../../src/index.ts";
+import { deferred, eventsOf, failureOf, only } from "../support/failure.ts";
+import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
+
+interface Order {
+  readonly id: string;
+}
+
+/** An order: charge, then ship; each call is noted with its key. */
+function shop(calls: string[] = [], fails: { charge?: () => unknown; ship?: () => unknown } = {}) {
+  const machine = setup({
+    types: { input: {} as Order, context: {} as { id: string; receipt: string; problem: string } },
+    actors: {
+      charge: fromPromise<string, { id: string }>(async ({ input, self }) => {
+        calls.push(`charge ${input.id} ${self.sessionId}`);
+        await fails.charge?.();
+        return `paid ${input.id}`;
+      }),
+      ship: fromPromise<string, { receipt: string }>(async ({ input, self }) => {
+        calls.push(`ship ${input.receipt} ${self.sessionId}`);
+        await fails.ship?.();
+        return "on its way";
+      }),
+    },
+  }).createMachine({
+    id: "order",
+    context: ({ input }) => ({ id: input.id, receipt: "", problem: "" }),
+    initial: "charging",
+    states: {
+      charging: {
+        invoke: {
+          src: "charge",
+          input: ({ context }) => ({ id: context.id }),
+          onDone: { target: "shipping", actions: assign({ receipt: ({ event }) => event.output }) },
+        },
+      },
+      shipping: {
+        invoke: {
+          src: "ship",
+          input: ({ context }) => ({ receipt: context.receipt }),
+          onDone: "shipped",
+          onError: {
+            target: "stuck",
+            actions: assign({ problem: ({ event }) => (event.error as Error).message }),
+          },
+        },
+      },
+      stuck: { on: { RETRY: "shipping", GIVE_UP: { target: "lost", guard: ({ context }) => context.problem !== "" } } },
+      lost: { type: "final" },
+      shipped: { type: "final" },
+    },
+    output: ({ context }) => ({ id: context.id, receipt: context.receipt }),
+  });
+  return durable(machine, { version: 1, effects: { charge: "once", ship: "idempotent" } });
+}
+
+const input = { id: "9" };
+
+describe("E53 a machine drawn by hand", () => {
+  test("runs to its end without a store", async () => {
+    const calls: string[] = [];
+    const { status, state } = await run(shop(calls), { thread: "t", input, world: virtualWorld() }).result;
+    expect(status).toBe("done");
+    expect(state).toEqual({
+      value: "shipped",
+      context: { id: "9", receipt: "paid 9", problem: "" },
+      children: {},
+      output: { id: "9", receipt: "paid 9" },
+    });
+    expect(calls).toEqual(["charge 9 t/main/0:0/0.order.charging", "ship paid 9 t/main/1:0/0.order.shipping"]);
+  });
+
+  test("its history reads as its states, with what changed", async () => {
+    const store = memoryStore();
+    await run(shop(), { store, thread: "t", input, world: virtualWorld() }).result;
+    const steps = [];
+    for await (const { step, source, nodes, next, changes } of history(shop(), { store, thread: "t" }))
+      steps.push({ step, source, nodes, next, changes });
+    expect(steps).toEqual([
+      {
+        ...{ step: 2, source: "step", nodes: ["shipping"], next: ["__end__"] },
+        changes: {
+          value: { kind: "replace", value: "shipped" },
+          output: { kind: "replace", value: { id: "9", receipt: "paid 9" } },
+        },
+      },
+      {
+        ...{ step: 1, source: "step", nodes: ["charging"], next: ["shipping"] },
+        changes: {
+          value: { kind: "replace", value: "shipping" },
+          context: { kind: "patch", patches: [{ op: "add", path: ["receipt"], value: "paid 9" }] },
+        },
+      },
+      {
+        ...{ step: 0, source: "input", nodes: [], next: ["charging"] },
+        changes: {
+          value: { kind: "replace", value: "charging" },
+          context: { kind: "replace", value: { id: "9", receipt: "", problem: "" } },
+        },
+      },
+    ]);
+    expect((await getState(shop(), { store, thread: "t", at: 2 })).state).toMatchObject({ value: "shipping" });
+  });
+
+  test("tells of every transition, and of its promises as tasks", async () => {
+    const handle = run(shop(), { thread: "t", input, world: virtualWorld() });
+    const events = eventsOf(handle);
+    await handle.result;
+    expect(only(events, "transition.taken").map(({ from, to, event, effects }) => [from, to, event, effects])).toEqual([
+      [null, "charging", "xstate.init", ["0.order.charging"]],
+      ["charging", "shipping", "xstate.done.actor.0.order.charging", ["0.order.shipping"]],
+      ["shipping", "shipped", "xstate.done.actor.0.order.shipping", []],
+    ]);
+    expect(only(events, "task.completed").map(({ node }) => node)).toEqual(["charge", "ship"]);
+  });
+
+  test("draws its states", () => {
+    expect(toMermaid(shop())).toContain("charging -.-> shipping");
+    expect(toMermaid(shop())).toContain("shipped -.-> done");
+  });
+
+  test("E54 an event that its state takes is an answer; one that it does not take is refused with the list", async () => {
+    const calls: string[] = [];
+    let broken = true;
+    const graph = shop(calls, {
+      ship: () => {
+        if (broken) throw new Error("no truck");
+      },
+    });
+    const store = memoryStore();
+    const world = virtualWorld();
+    const first = await run(graph, { store, thread: "t", input, world }).result;
+    expect(first).toMatchObject({ status: "waiting", state: { value: "stuck", context: { problem: "no truck" } } });
+    expect(first.status === "waiting" && first.interrupts.map(({ key, node }) => `${key} in ${node}`)).toEqual([
+      "RETRY in stuck",
+      "GIVE_UP in stuck",
+    ]);
+    const refusal = await failureOf(
+      resume(graph, { store, thread: "t", answers: { PAY: {} }, world }).result,
+      "event_refused",
+    );
+    expect(refusal.message).toContain('It accepts "RETRY", "GIVE_UP"');
+    expect(refusal.details).toMatchObject({ accepts: ["RETRY", "GIVE_UP"] });
+    await failureOf(
+      resume(graph, { store, thread: "t", answers: { RETRY: {}, GIVE_UP: {} }, world }).result,
+      "ambiguous_answer",
+    );
+    await failureOf(resume(graph, { store, thread: "t", answers: { RETRY: 7 }, world }).result, "invalid_answer");
+    await failureOf(
+      resume(graph, { store, thread: "t", answers: { "xstate.done.actor.x": {} }, world }).result,
+      "invalid_answer",
+    );
+    broken = false;
+    const second = await resume(graph, { store, thread: "t", answers: { RETRY: true }, world }).result;
+    expect(second).toMatchObject({ status: "done", state: { value: "shipped" } });
+    expect(calls).toHaveLength(3);
+    const late = await failureOf(
+      resume(graph, { store, thread: "t", answers: { RETRY: true }, world }).result,
+      "event_refused",
+    );
+    expect(late.details).toMatchObject({ accepts: [] });
+  });
+
+  test("a failure that no state takes fails the run; a resume begins what may be repeated, and not what may not", async () => {
+    const store = memoryStore();
+    const world = virtualWorld();
+    let broken = true;
+    const calls: string[] = [];
+    const fail = (): void => {
+      if (broken) throw new Error("no bank");
+    };
+    const graph = shop(calls, { charge: fail });
+    const failure = await failureOf(run(graph, { store, thread: "t", input, world }).result, "node_failed");
+    expect(failure.message).toContain("no bank");
+    expect(failure.cause).toMatchObject({ message: "no bank" });
+    broken = false;
+    // It is recorded that the charge has failed: it may happen once, and is not tried again.
+    await failureOf(resume(graph, { store, thread: "t", world }).result, "node_failed");
+    expect(calls).toHaveLength(1);
+  });
+
+  test("a state without a way out that is not final fails the run with a hint, and what happened is kept", async () => {
+    const store = memoryStore();
+    const draw = (type: "final" | "atomic") =>
+      durable(createMachine({ id: "end", initial: "a", states: { a: { always: "b" }, b: { type } } }), { version: 1 });
+    const world = virtualWorld();
+    const failure = await failureOf(run(draw("atomic"), { store, thread: "t", world }).result, "machine_failed");
+    expect(failure.message).toContain('"b", which accepts no event');
+    expect((await resume(draw("final"), { store, thread: "t", world }).result).status).toBe("done");
+  });
+
+  test("a fork goes another way with an edited context; states are not edited", async () => {
+    const store = memoryStore();
+    const calls: string[] = [];
+    const graph = shop(calls);
+    await run(graph, { store, thread: "t", input, world: virtualWorld() }).result;
+    const branch = await fork(graph, {
+      store,
+      thread: "t",
+      at: 2,
+      name: "other",
+      update: { context: { receipt: "by hand" } },
+    });
+    const { state } = await resume(graph, { store, thread: "t", branch, world: virtualWorld() }).result;
+    expect(state.output).toEqual({ id: "9", receipt: "by hand" });
+    expect(calls.at(-1)).toBe("ship paid 9 t/other/1:0/0.order.shipping");
+    await failureOf(
+      fork(graph, { store, thread: "t", at: 2, name: "no", update: { value: "lost" } as never }),
+      "invalid_update",
+    );
+  });
+});
+
+describe("E53 promises are effects", () => {
+  test("a once promise that was under way when its process died is in doubt: a person says what became of it", async () => {
+    for (const happened of [true, false]) {
+      const store = memoryStore();
+      const calls: string[] = [];
+      const never = deferred();
+      const dying = run(shop(calls, { charge: () => never.promise }), {
+        store,
+        thread: "t",
+        input,
+        world: virtualWorld(),
+      });
+      await virtualWorld().settle();
+      expect(calls).toHaveLength(1);
+      store.crash();
+      dying.result.catch(() => undefined);
+      const peer = store.peer();
+      const graph = shop(calls);
+      const asked = await resume(graph, { store: peer, thread: "t", world: virtualWorld() }).result;
+      expect(asked).toMatchObject({
+        status: "waiting",
+        interrupts: [{ key: "in_doubt", node: "charge", payload: { actor: "charge", input: { id: "9" } } }],
+      });
+      await failureOf(
+        resume(graph, { store: peer, thread: "t", answers: { in_doubt: "yes" }, world: virtualWorld() }).result,
+        "invalid_answer",
+      );
+      const answers = { in_doubt: happened ? { happened, output: "paid by phone" } : { happened } };
+      const done = await resume(graph, { store: peer, thread: "t", answers, world: virtualWorld() }).result;
+      expect(done.state.output).toEqual({ id: "9", receipt: happened ? "paid by phone" : "paid 9" });
+      const charges = calls.filter((call) => call.startsWith("charge"));
+      expect(charges).toHaveLength(happened ? 1 : 2);
+      expect(new Set(charges).size).toBe(1);
+      never.resolve();
+    }
+  });
+
+  test("one that other steps overtake is still in doubt after a crash, and its outcome is kept when it has one", async () => {
+    const world = virtualWorld();
+    const slow = deferred<string>();
+    const calls: string[] = [];
+    const machine = setup({
+      actors: {
+        slow: fromPromise(() => {
+          calls.push("slow");
+          return slow.promise;
+        }),
+      },
+    }).createMachine({
+      id: "overtaken",
+      type: "parallel",
+      states: {
+        work: { initial: "on", states: { on: { invoke: { src: "slow", onDone: "off" } }, off: { type: "final" } } },
+        tick: {
+          initial: "one",
+          states: {
+            one: { after: { 10: "two" } },
+            two: { after: { 10: "three" } },
+            three: { after: { 50: "end" } },
+            end: { type: "final" },
+          },
+        },
+      },
+    });
+    const graph = durable(machine, { version: 1 });
+    const store = memoryStore();
+    run(graph, { store, thread: "t", world }).result.catch(() => undefined);
+    await world.advance(25);
+    expect((await store.peer().head("t"))?.step).toBe(2);
+    store.crash();
+    const after = virtualWorld(world.clock.now());
+    const second = store.peer();
+    const asked = resume(graph, { store: second, thread: "t", world: after });
+    await after.advance(100);
+    expect(await asked.result).toMatchObject({ status: "waiting", interrupts: [{ key: "in_doubt" }] });
+    expect(calls).toEqual(["slow"]);
+    const done = await resume(graph, {
+      store: second,
+      thread: "t",
+      world: after,
+      answers: { in_doubt: { happened: true } },
+    }).result;
+    expect(done).toMatchObject({ status: "done", state: { value: { work: "off", tick: "end" } } });
+    expect(calls).toEqual(["slow"]);
+    slow.resolve("late");
+  });
+
+  test("a promise whose state was left gets its signal, and its late result is dropped", async () => {
+    const world = virtualWorld();
+    const late = deferred<string>();
+    const reasons: unknown[] = [];
+    const machine = setup({
+      actors: {
+        slow: fromPromise(({ signal }) => {
+          signal.addEventListener("abort", () => reasons.push((signal.reason as Error).message));
+          return late.promise;
+        }),
+      },
+    }).createMachine({
+      id: "left",
+      initial: "on",
+      states: {
+        on: { invoke: { src: "slow", id: "slow", onDone: "done" }, after: { 50: "next" } },
+        next: { after: { 50: "over" } },
+        over: { type: "final" },
+        done: { type: "final" },
+      },
+    });
+    const handle = run(durable(machine, { version: 1 }), { store: memoryStore(), thread: "t", world });
+    await world.advance(60);
+    expect(reasons).toEqual(['the machine left the state that started "slow"']);
+    late.resolve("too late");
+    await world.advance(60);
+    expect((await handle.result).state.value).toBe("over");
+    expect(world.lines.map(({ message }) => message)).toEqual(['a late result of "slow" was dropped']);
+    expect(world.timers).toBe(0);
+  });
+
+  test("a cancelled run stops its promises and leaves no timer", async () => {
+    const world = virtualWorld();
+    const never = deferred();
+    const machine = setup({ actors: { wait: fromPromise(() => never.promise) } }).createMachine({
+      id: "cancelled",
+      initial: "on",
+      states: { on: { invoke: { src: "wait" }, after: { 1000: "off" } }, off: { type: "final" } },
+    });
+    const store = memoryStore();
+    const handle = run(durable(machine, { version: 1 }), { store, thread: "t", world });
+    await world.settle();
+    expect(world.timers).toBe(1);
+    handle.cancel("enough");
+    expect(await handle.result).toMatchObject({ status: "cancelled", reason: "enough" });
+    expect(world.timers).toBe(0);
+    expect((await store.runs())[0]?.status).toBe("cancelled");
+  });
+});
+
+describe("E53 promises beside each other", () => {
+  const pair = (calls: string[], wait: Promise<void>) => {
+    const work = (name: string) =>
+      fromPromise(() => {
+        calls.push(name);
+        return wait;
+      });
+    const region = (src: "one" | "two") => ({
+      initial: "on",
+      states: { on: { invoke: { src, id: src, onDone: "off" } }, off: { type: "final" as const } },
+    });
+    const machine = setup({ actors: { one: work("one"), two: work("two") } }).createMachine({
+      id: "pair",
+      type: "parallel",
+      states: { one: region("one"), two: region("two") },
+    });
+    return durable(machine, { version: 1, effects: { one: "idempotent", two: "idempotent" } });
+  };
+
+  test("one whose outcome is recorded when another's checkpoint is written is not begun again", async () => {
+    const calls: string[] = [];
+    const both = deferred();
+    const world = virtualWorld();
+    const store = memoryStore();
+    const dying: Store = Object.assign(Object.create(store) as MemoryStore, {
+      commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) =>
+        store.commit(commit, (failure) => {
+          if (commit.checkpoint?.row.step === 1) store.crash();
+          else told(failure);
+        }),
+    });
+    run(pair(calls, both.promise), { store: dying, thread: "t", world }).result.catch(() => undefined);
+    await world.settle();
+    both.resolve();
+    await world.settle();
+    const peer = store.peer();
+    expect((await peer.head("t"))?.step).toBe(1);
+    const done = await resume(pair(calls, both.promise), { store: peer, thread: "t", world }).result;
+    expect(done).toMatchObject({ status: "done", state: { value: { one: "off", two: "off" } } });
+    expect(calls).toEqual(["one", "two"]);
+  });
+
+  test("a run that is cancelled while the start of a once promise is saved does not begin it, and a resume does", async () => {
+    const calls: string[] = [];
+    const store = memoryStore();
+    const world = virtualWorld();
+    const handle = run(shop(calls), {
+      store: Object.assign(Object.create(store) as MemoryStore, {
+        commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) => {
+          if (commit.effects?.some(({ state }) => state === "started") === true) handle.cancel("not now");
+          store.commit(commit, told);
+        },
+      }),
+      thread: "t",
+      input,
+      world,
+    });
+    expect((await handle.result).status).toBe("cancelled");
+    expect(calls).toEqual([]);
+    const done = await resume(shop(calls), { store, thread: "t", world }).result;
+    expect(done.status).toBe("done");
+    expect(calls).toHaveLength(2);
+  });
+
+  test("an actor, a state or a child that the machine does not have any more is told by its name", async () => {
+    const calls: string[] = [];
+    const store = memoryStore();
+    const world = virtualWorld();
+    run(shop(calls, { charge: () => new Promise(() => undefined) }), { store, thread: "t", input, world }).result.catch(
+      () => undefined,
+    );
+    await world.settle();
+    store.crash();
+    const other = (states: object, actors: object = {}) =>
+      durable(createMachine({ id: "order", initial: "charging", states } as never).provide({ actors } as never), {
+        version: 2,
+      });
+    const gone = other({ charging: { on: { GO: "b" } }, b: {} });
+    const peer = store.peer();
+    const failure = await failureOf(resume(gone, { store: peer, thread: "t", world }).result, "graph_changed");
+    expect(failure.message).toContain('an actor "charge"');
+    const renamed = durable(createMachine({ id: "order", initial: "paying", states: { paying: {} } }), { version: 2 });
+    const moved = await failureOf(resume(renamed, { store: peer, thread: "t", world }).result, "graph_changed");
+    expect(moved.message).toContain('stands in "charging"');
+  });
+});
+
+describe("E53 timers and child machines", () => {
+  const reminder = setup({}).createMachine({
+    id: "reminder",
+    initial: "asked",
+    context: { reminders: 0 },
+    states: {
+      asked: {
+        on: { ANSWER: "answered" },
+        after: {
+          3000000000: {
+            target: "asked",
+            reenter: true,
+            actions: assign({ reminders: ({ context }) => (context["reminders"] as number) + 1 }),
+          },
+        },
+      },
+      answered: { type: "final" },
+    },
+  });
+
+  test("a process that was down past a timer fires it once on return, and events wait for it", async () => {
+    const graph = durable(reminder, { version: 1 });
+    const store = memoryStore();
+    const world = virtualWorld();
+    expect((await run(graph, { store, thread: "t", world }).result).status).toBe("waiting");
+    expect(world.timers).toBe(0);
+    await world.advance(2_999_999_999);
+    expect((await resume(graph, { store, thread: "t", world }).result).state.context).toEqual({ reminders: 0 });
+    await world.advance(10_000_000_000);
+    expect((await resume(graph, { store, thread: "t", world }).result).state.context).toEqual({ reminders: 1 });
+    expect((await resume(graph, { store, thread: "t", world }).result).state.context).toEqual({ reminders: 1 });
+    const done = await resume(graph, { store, thread: "t", world, answers: { ANSWER: true } }).result;
+    expect(done).toMatchObject({ status: "done", state: { value: "answered", context: { reminders: 1 } } });
+  });
+
+  test("an event that comes after its time is refused, and what the timer did is kept", async () => {
+    const machine = createMachine({
+      id: "expiring",
+      initial: "open",
+      states: {
+        open: { on: { CONFIRM: "confirmed" }, after: { 1000: "expired" } },
+        confirmed: { type: "final" },
+        expired: { on: { REOPEN: "open" } },
+      },
+    });
+    const graph = durable(machine, { version: 1 });
+    const store = memoryStore();
+    const world = virtualWorld();
+    await run(graph, { store, thread: "t", world }).result;
+    await world.advance(5000);
+    const refusal = await failureOf(
+      resume(graph, { store, thread: "t", world, answers: { CONFIRM: true } }).result,
+      "event_refused",
+    );
+    expect(refusal.message).toContain('It accepts "REOPEN"');
+    const state = await getState(graph, { store, thread: "t" });
+    expect(state).toMatchObject({ state: { value: "expired" }, status: "waiting" });
+    const again = await resume(graph, { store, thread: "t", world, answers: { REOPEN: true } }).result;
+    expect(again).toMatchObject({ status: "waiting", state: { value: "open" } });
+  });
+
+  test("a cancelled timer does not fire, and a timer set again fires at its new time only", async () => {
+    const machine = createMachine({
+      id: "again",
+      initial: "a",
+      context: { ticks: 0 },
+      states: {
+        a: {
+          entry: [
+            raise({ type: "TICK" }, { id: "tick", delay: 100 }),
+            raise({ type: "GONE" }, { id: "gone", delay: 120 }),
+          ],
+          on: {
+            TICK: { actions: assign({ ticks: ({ context }) => context.ticks + 1 }) },
+            GONE: "wrong",
+          },
+          after: {
+            50: { actions: [cancel("gone"), cancel("tick"), raise({ type: "TICK" }, { id: "tick", delay: 100 })] },
+            400: "end",
+          },
+        },
+        wrong: { type: "final" },
+        end: { type: "final" },
+      },
+    });
+    const world = virtualWorld();
+    const store = memoryStore();
+    const graph = durable(machine as AnyStateMachine, { version: 1 });
+    const at = async (ms: number) => {
+      await world.advance(1_000_000 + ms - world.clock.now());
+      return (await resume(graph, { store: store.peer(), thread: "t", world }).result).state;
+    };
+    expect((await run(graph, { store, thread: "t", world }).result).status).toBe("waiting");
+    expect(await at(50)).toMatchObject({ value: "a", context: { ticks: 0 } });
+    expect(await at(149)).toMatchObject({ value: "a", context: { ticks: 0 } });
+    expect(await at(151)).toMatchObject({ value: "a", context: { ticks: 1 } });
+    expect(await at(399)).toMatchObject({ value: "a", context: { ticks: 1 } });
+    expect(await at(400)).toMatchObject({ value: "end", context: { ticks: 1 } });
+  });
+
+  const worker = setup({
+    types: { context: {} as { done: string[]; n: number }, input: {} as { n: number }, output: {} as string[] },
+    actors: { fetch: fromPromise<string, number>(async ({ input: n }) => `part ${n}`) },
+  }).createMachine({
+    id: "worker",
+    context: ({ input: { n } }) => ({ done: [], n }),
+    initial: "fetching",
+    states: {
+      fetching: {
+        invoke: {
+          src: "fetch",
+          input: ({ context }) => context.n,
+          onDone: {
+            target: "resting",
+            actions: assign({ done: ({ context, event }) => [...context.done, event.output] }),
+          },
+        },
+      },
+      resting: {
+        after: { 10: [{ guard: ({ context }) => context.done.length > 1, target: "over" }, { target: "fetching" }] },
+      },
+      over: { type: "final", entry: sendParent({ type: "HELLO" }) },
+    },
+    output: ({ context }) => context.done,
+  });
+
+  test("a child machine is saved with its context and goes on in another process", async () => {
+    const machine = setup({
+      types: { context: {} as { parts: string[]; hello: number } },
+      actors: { worker },
+    }).createMachine({
+      id: "boss",
+      context: { parts: [], hello: 0 },
+      initial: "on",
+      states: {
+        on: {
+          on: { HELLO: { actions: assign({ hello: ({ context }) => context.hello + 1 }) } },
+          invoke: {
+            src: "worker",
+            id: "w",
+            input: { n: 3 },
+            onDone: { target: "off", actions: assign({ parts: ({ event }) => event.output }) },
+          },
+        },
+        off: { type: "final" },
+      },
+    });
+    const graph = durable(machine, { version: 1, effects: { worker: { fetch: "idempotent" } } });
+    const store = memoryStore();
+    const world = virtualWorld();
+    // HELLO may come from outside too, so that the machine rests while its child only waits for a timer.
+    const first = await run(graph, { store, thread: "t", world }).result;
+    expect(first.state.children).toEqual({
+      w: { src: "worker", value: "resting", context: { done: ["part 3"], n: 3 } },
+    });
+    await world.advance(10);
+    await resume(graph, { store: store.peer(), thread: "t", world }).result;
+    await world.advance(10);
+    const last = await resume(graph, { store: store.peer(), thread: "t", world }).result;
+    expect(last.state).toMatchObject({
+      value: "off",
+      children: {},
+      context: { parts: ["part 3", "part 3"], hello: 1 },
+    });
+  });
+
+  test("a child machine that ends stops what it has set going", async () => {
+    const world = virtualWorld();
+    const reasons: string[] = [];
+    const child = setup({
+      actors: {
+        endless: fromPromise(({ signal }) => {
+          signal.addEventListener("abort", () => reasons.push((signal.reason as Error).message));
+          return new Promise(() => undefined);
+        }),
+      },
+    }).createMachine({
+      id: "child",
+      entry: [spawnChild("endless", { id: "x" }), raise({ type: "LATE" }, { delay: 1000 })],
+      initial: "a",
+      states: { a: { after: { 10: "b" } }, b: { type: "final" } },
+    });
+    const machine = setup({ actors: { child } }).createMachine({
+      id: "parent",
+      initial: "a",
+      states: { a: { invoke: { src: "child", onDone: "b" } }, b: { after: { 10: "c" } }, c: { type: "final" } },
+    });
+    const store = memoryStore();
+    const handle = run(durable(machine, { version: 1 }), { store, thread: "t", world });
+    await world.advance(15);
+    expect(reasons).toEqual(['the machine left the state that started "x"']);
+    expect(world.timers).toBe(1);
+    expect((await getState(durable(machine, { version: 1 }), { store, thread: "t" })).state.children).toEqual({});
+    await world.advance(10);
+    expect((await handle.result).status).toBe("done");
+  });
+
+  test("machines send each other events, spawn and stop children; emitted events and logs are told", async () => {
+    const echo = createMachine({
+      id: "echo",
+      initial: "on",
+      states: { on: { on: { PING: { actions: sendParent({ type: "PONG" }) } } } },
+    });
+    const machine = setup({ actors: { echo }, types: { context: {} as { pongs: number } } }).createMachine({
+      id: "talk",
+      context: { pongs: 0 },
+      entry: spawnChild("echo", { id: "e/1" }),
+      initial: "a",
+      states: {
+        a: {
+          entry: [sendTo("e/1", { type: "PING" }), sendTo("e/1", { type: "PING" }, { delay: 20 })],
+          always: { guard: ({ context }) => context.pongs === 2, target: "b" },
+        },
+        b: { entry: [stopChild("e/1"), emit({ type: "said" }), log("bye", "talk")], type: "final" },
+      },
+      on: { PONG: { actions: assign({ pongs: ({ context }) => context.pongs + 1 }) } },
+    });
+    const graph = durable(machine, { version: 1 });
+    const store = memoryStore();
+    const world = virtualWorld();
+    const first = await run(graph, { store, thread: "t", world }).result;
+    expect(first.state).toMatchObject({ context: { pongs: 1 }, children: { "e%2F1": { value: "on" } } });
+    await world.advance(20);
+    const handle = resume(graph, { store, thread: "t", world });
+    const events = eventsOf(handle);
+    expect(await handle.result).toMatchObject({
+      status: "done",
+      state: { value: "b", context: { pongs: 2 }, children: {} },
+    });
+    expect(only(events, "custom").map(({ name }) => name)).toEqual(["said"]);
+    expect(world.lines).toEqual([{ level: "info", message: "talk", fields: { value: "bye" } }]);
+  });
+});
+
+describe("E53 actions", () => {
+  test("run when their transition is saved, and never again", async () => {
+    const store = memoryStore();
+    const seen: string[] = [];
+    const machine = setup({
+      actions: {
+        note: ({ context }) => {
+          seen.push(`${JSON.stringify(context)} at ${heads()}`);
+        },
+      },
+    }).createMachine({
+      id: "noted",
+      context: { n: 1 },
+      initial: "a",
+      states: { a: { entry: "note", on: { GO: { target: "b", actions: "note" } } }, b: { type: "final" } },
+    });
+    let saved = 0;
+    const heads = (): number => saved;
+    const counting: Store = Object.assign(Object.create(store) as MemoryStore, {
+      commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) =>
+        store.commit(commit, (failure) => {
+          if (commit.checkpoint !== undefined) saved += 1;
+          told(failure);
+        }),
+    });
+    const graph = durable(machine, { version: 1 });
+    const world = virtualWorld();
+    await run(graph, { store: counting, thread: "t", world }).result;
+    await resume(graph, { store: counting, thread: "t", world }).result;
+    await resume(graph, { store: counting, thread: "t", world, answers: { GO: true } }).result;
+    expect(seen).toEqual(['{"n":1} at 1', '{"n":1} at 2']);
+  });
+
+  test("one that throws fails the run after the transition; a resume goes on behind it", async () => {
+    const store = memoryStore();
+    const machine = setup({
+      actions: {
+        boom: () => {
+          throw new Error("boom");
+        },
+      },
+    }).createMachine({
+      id: "boom",
+      initial: "a",
+      states: { a: { entry: "boom", after: { 5: "b" } }, b: { type: "final" } },
+    });
+    const world = virtualWorld();
+    const graph = durable(machine, { version: 1 });
+    const failure = await failureOf(run(graph, { store, thread: "t", world }).result, "machine_failed");
+    expect(failure.message).toContain('the action "boom"');
+    await world.advance(5);
+    expect((await resume(graph, { store, thread: "t", world }).result).status).toBe("done");
+  });
+
+  test("a guard that throws is the run's error, and the thread stays where it was", async () => {
+    const store = memoryStore();
+    let broken = true;
+    const machine = createMachine({
+      id: "guarded",
+      initial: "a",
+      states: {
+        a: {
+          after: {
+            5: {
+              target: "b",
+              guard: () => {
+                if (broken) throw new Error("boom");
+                return true;
+              },
+            },
+          },
+        },
+        b: { type: "final" },
+      },
+    });
+    const graph = durable(machine, { version: 1 });
+    const world = virtualWorld();
+    const handle = run(graph, { store, thread: "t", world });
+    const failed = failureOf(handle.result, "machine_failed");
+    await world.advance(5);
+    expect((await failed).message).toContain('"guarded"');
+    broken = false;
+    expect((await resume(graph, { store, thread: "t", world }).result).state.value).toBe("b");
+  });
+});
+
+describe("E53 what cannot be made durable is refused where it is defined, by the name of its state", () => {
+  const callback = fromCallback(() => undefined);
+  const refusals: readonly (readonly [string, () => AnyStateMachine, string])[] = [
+    [
+      "a callback",
+      () =>
+        setup({ actors: { callback } }).createMachine({
+          id: "m",
+          initial: "a",
+          states: { a: { invoke: { src: "callback" } } },
+        }),
+      '"m.a" invokes "callback", which is neither',
+    ],
+    [
+      "an observable",
+      () =>
+        setup({
+          actors: { o: fromObservable(() => ({ subscribe: () => ({ unsubscribe: () => undefined }) }) as never) },
+        }).createMachine({ id: "m", initial: "a", states: { a: { invoke: { src: "o" } } } }),
+      '"m.a" invokes "o", which is neither',
+    ],
+    [
+      "a transition function",
+      () =>
+        setup({ actors: { t: fromTransition((state: number) => state, 0) } }).createMachine({
+          id: "m",
+          initial: "a",
+          states: { a: { invoke: { src: "t" } } },
+        }),
+      '"m.a" invokes "t", which is neither',
+    ],
+    [
+      "a history state",
+      () =>
+        createMachine({
+          id: "m",
+          initial: "a",
+          states: { a: { initial: "b", states: { b: {}, h: { type: "history" } } } },
+        }),
+      '"m.a.h" is a history state',
+    ],
+    [
+      "an inline actor",
+      () => createMachine({ id: "m", initial: "a", states: { a: { invoke: { src: fromPromise(async () => 1) } } } }),
+      '"m.a" invokes an actor without a name',
+    ],
+    [
+      "a spawned inline actor",
+      () =>
+        createMachine({
+          id: "m",
+          initial: "a",
+          states: {
+            a: {
+              entry: spawnChild(
+                fromPromise(async () => 1),
+                { id: "x" },
+              ) as never,
+            },
+          },
+        }),
+      '"m.a" spawns an actor without a name',
+    ],
+    [
+      "a spawned actor without an id",
+      () =>
+        setup({ actors: { p: fromPromise(async () => 1) } }).createMachine({
+          id: "m",
+          initial: "a",
+          states: { a: { entry: spawnChild("p") } },
+        }),
+      '"m.a" spawns "p" without an id',
+    ],
+    [
+      "an actor that is not there",
+      () => createMachine({ id: "m", initial: "a", states: { a: { invoke: { src: "nobody" } } } }),
+      '"m.a" invokes "nobody", which the machine does not have',
+    ],
+    [
+      "a callback in a child machine",
+      () =>
+        setup({
+          actors: {
+            child: setup({ actors: { callback } }).createMachine({
+              id: "c",
+              initial: "a",
+              states: { a: { invoke: { src: "callback" } } },
+            }),
+          },
+        }).createMachine({ id: "m", initial: "a", states: { a: { invoke: { src: "child" } } } }),
+      '"c.a" invokes "callback", which is neither',
+    ],
+  ];
+  for (const [name, machine, message] of refusals) {
+    test(name, async () => {
+      const refusal = await failureOf(() => durable(machine(), { version: 1 }), "invalid_graph");
+      expect(refusal.message).toContain(message);
+    });
+  }
+
+  test("all of it at once, with an effect class that belongs to nobody", async () => {
+    const machine = createMachine({
+      id: "m",
+      initial: "a",
+      states: { a: { invoke: { src: "nobody" } }, h: { type: "history" } },
+    });
+    const refusal = await failureOf(
+      () => durable(machine, { version: 1, effects: { chrage: "once" } as never }),
+      "invalid_graph",
+    );
+    expect((refusal.details as readonly { code: string }[]).map(({ code }) => code)).toEqual([
+      "unknown_effect",
+      "missing_actor",
+      "history_state",
+    ]);
+  });
+
+  test("a machine without an id, and a version that is none", async () => {
+    await failureOf(() => durable(createMachine({}), { version: 1 }), "invalid_id");
+    await failureOf(() => durable(createMachine({ id: "m" }), { version: 0 }), "invalid_option");
+  });
+
+  test("a spawn inside an assign fails the run that meets it", async () => {
+    const machine = setup({ actors: { p: fromPromise(async () => 1) } }).createMachine({
+      id: "m",
+      context: {},
+      entry: assign(({ spawn }) => ({ ref: spawn("p", { id: "p" }) })),
+    });
+    const failure = await failureOf(
+      run(durable(machine, { version: 1 }), { thread: "t", world: virtualWorld() }).result,
+      "machine_failed",
+    );
+    expect(String((failure.cause as Error).message)).toContain("use spawnChild");
+  });
+});
+
+// A random machine: steps one after the other or side by side, each a promise, a delay or a machine of such steps.
+
+type Part =
+  | { readonly kind: "promise"; readonly ms: number; readonly fails: boolean }
+  | { readonly kind: "timer"; readonly ms: number }
+  | { readonly kind: "child"; readonly plan: Plan }
+  | { readonly kind: "spawned"; readonly ms: number };
+interface Plan {
+  readonly lanes: readonly (readonly Part[])[];
+}
+
+const { plan } = fc.letrec<{ plan: Plan; part: Part }>((tie) => ({
+  part: fc.oneof(
+    { maxDepth: 2, depthSize: "small" },
+    fc.record({ kind: fc.constant("promise" as const), ms: fc.nat(30), fails: fc.boolean() }),
+    fc.record({ kind: fc.constant("timer" as const), ms: fc.nat(30) }),
+    fc.record({ kind: fc.constant("spawned" as const), ms: fc.nat(30) }),
+    fc.record({ kind: fc.constant("child" as const), plan: tie("plan") }),
+  ),
+  plan: fc.record({
+    lanes: fc.array(fc.array(tie("part"), { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 2 }),
+  }),
+}));
+
+function machineOf(given: Plan, world: VirtualWorld, begun: string[], id = "m"): AnyStateMachine {
+  const actors: Record<string, unknown> = {};
+  const lane = (parts: readonly Part[], l: number) => ({
+    initial: "s0",
+    states: Object.fromEntries([
+      ...parts.map((part, p) => {
+        const name = `a${l}_${p}`;
+        const said = (how: string) =>
+          assign({
+            [name]: ({ event }: { event: { output?: unknown; error?: Error } }) => ({
+              how,
+              output: event.output,
+              error: event.error?.message,
+            }),
+          });
+        const onEnd = {
+          onDone: { target: `s${p + 1}`, actions: said("done") },
+          onError: { target: `s${p + 1}`, actions: said("error") },
+        };
+        if (part.kind === "timer")
+          return [`s${p}`, { after: { [part.ms]: { target: `s${p + 1}`, actions: said("timer") } } }];
+        if (part.kind === "child") actors[name] = machineOf(part.plan, world, begun, name);
+        else
+          actors[name] = fromPromise(
+            ({ input: n, self }: { input: unknown; self: { readonly sessionId: string } }) =>
+              new Promise((resolve, reject) => {
+                begun.push(self.sessionId);
+                world.schedule.after(part.ms, () =>
+                  part.kind === "promise" && part.fails ? reject(new Error(`no ${n}`)) : resolve({ n }),
+                );
+              }),
+          );
+        if (part.kind === "spawned")
+          return [
+            `s${p}`,
+            {
+              entry: spawnChild(name, { id: name, input: name } as never),
+              on: { [`xstate.done.actor.${name}`]: { target: `s${p + 1}`, actions: said("done") } },
+            },
+          ];
+        return [`s${p}`, { invoke: { src: name, id: name, input: name, ...onEnd } }];
+      }),
+      [`s${parts.length}`, { type: "final" }],
+    ]),
+  });
+  return createMachine({
+    id,
+    context: {},
+    type: "parallel",
+    states: Object.fromEntries(given.lanes.map((parts, l) => [`l${l}`, lane(parts, l)])),
+    output: ({ context }: { context: unknown }) => context,
+  } as never).provide({ actors } as never) as AnyStateMachine;
+}
+
+/** Every actor may be begun again. */
+function idempotent(given: Plan): object {
+  return Object.fromEntries(
+    given.lanes.flatMap((parts, l) =>
+      parts.flatMap((part, p) =>
+        part.kind === "timer" ? [] : [[`a${l}_${p}`, part.kind === "child" ? idempotent(part.plan) : "idempotent"]],
+      ),
+    ),
+  );
+}
+
+/** Run to the end; the process dies right before or after its nth commit, and another goes on. */
+async function live(given: Plan, dies: { readonly nth: number; readonly after: boolean } | undefined, effects: object) {
+  const world = virtualWorld();
+  const store = memoryStore();
+  const begun: string[] = [];
+  /** Keys of promises that a person said had not happened. */
+  const decided: string[] = [];
+  const graph = () => durable(machineOf(given, world, begun), { version: 1, effects: effects as never });
+  let commits = 0;
+  let died = false;
+  const dying: Store = Object.assign(Object.create(store) as MemoryStore, {
+    commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) => {
+      if (died) return;
+      commits += 1;
+      if (dies?.nth !== commits) {
+        store.commit(commit, (failure) => (died ? undefined : told(failure)));
+        return;
+      }
+      died = true;
+      if (!dies.after) store.crash();
+      else store.commit(commit, () => store.crash());
+    },
+  });
+  const finished = async (handle: { readonly result: Promise<RunResult<unknown>> }) => {
+    let result: RunResult<unknown> | undefined;
+    let failure: unknown;
+    handle.result.then((value) => (result = value)).catch((error) => (failure = error));
+    for (let turn = 0; turn < 60 && result === undefined && failure === undefined && !died; turn++)
+      await world.advance(20);
+    if (failure !== undefined && !died) throw failure;
+    return result;
+  };
+  const first = await finished(run(graph(), { store: dying, thread: "t", world }));
+  await world.settle();
+  if (!died) return { result: first, commits, begun, decided };
+  died = false;
+  const peer = store.peer();
+  let result =
+    (await peer.head("t")) === undefined
+      ? await finished(run(graph(), { store: peer, thread: "t", world }))
+      : await finished(resume(graph(), { store: peer, thread: "t", world }));
+  while (result?.status === "waiting") {
+    const open = result.interrupts.filter(({ key }) => key === "in_doubt");
+    decided.push(...open.map(({ payload }) => (payload as { readonly idempotencyKey: string }).idempotencyKey));
+    const answers = Object.fromEntries(open.map(({ id }) => [id, { happened: false }]));
+    result = await finished(resume(graph(), { store: peer, thread: "t", world, answers }));
+  }
+  return { result, commits, begun, decided };
+}
+
+const times = (keys: readonly string[], key: string): number => keys.filter((each) => each === key).length;
+
+for (const effect of ["once", "idempotent"] as const) {
+  test(`E53 a machine of ${effect} promises that dies at any commit ends as one that never died`, async () => {
+    let crashes = 0;
+    let doubts = 0;
+    await fc.assert(
+      fc.asyncProperty(plan, async (given) => {
+        const effects = effect === "idempotent" ? idempotent(given) : {};
+        const whole = await live(given, undefined, effects);
+        expect(whole.result?.status).toBe("done");
+        const keys = new Set(whole.begun);
+        expect(keys.size).toBe(whole.begun.length);
+        for (let nth = 1; nth <= whole.commits; nth++) {
+          for (const after of [false, true]) {
+            const where = `${after ? "after" : "before"} commit ${nth}`;
+            const { result, begun, decided } = await live(given, { nth, after }, effects);
+            expect(result?.state, where).toEqual(whole.result?.state);
+            // Which of two that end together comes first decides the number in the keys of what follows.
+            expect(new Set(begun).size, where).toBe(keys.size);
+            if (effect === "once")
+              for (const key of begun) expect(times(begun, key), where).toBeLessThanOrEqual(1 + times(decided, key));
+            else expect(decided).toEqual([]);
+            doubts += decided.length;
+            crashes += 1;
+          }
+        }
+      }),
+      { numRuns: 12 },
+    );
+    expect(crashes).toBeGreaterThan(50);
+    expect(doubts > 0).toBe(effect === "once");
+  });
+}

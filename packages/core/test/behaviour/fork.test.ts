@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import {
+  defineGraph,
+  defineState,
+  END,
+  ephemeral,
+  fork,
+  getState,
+  list,
+  memoryStore,
+  resume,
+  run,
+  START,
+} from "../../src/index.ts";
+
+const Flash = defineState({ log: list(z.string()), flash: ephemeral(z.string()) });
+const graph = defineGraph({ name: "forked", state: Flash, interrupts: { go: z.boolean() } })
+  .nodes({
+    a: () => ({ flash: "x" }),
+    b: async (state, { interrupt }) => ({ log: [`${state.flash} ${await interrupt("go")}`] }),
+  })
+  .edges({ [START]: "a", a: "b", b: END });
+
+test("E43 the next tasks of a fork see exactly what those of the original see, ephemeral channels too", async () => {
+  const store = memoryStore();
+  await run(graph, { store, thread: "t" }).result;
+  const { checkpointId } = await getState(graph, { store, thread: "t" });
+  const branch = await fork(graph, { store, thread: "t", at: checkpointId, name: "other" });
+  expect((await resume(graph, { store, thread: "t", branch }).result).status).toBe("waiting");
+  for (const each of ["main", branch]) {
+    const { state } = await resume(graph, { store, thread: "t", branch: each, answers: { go: true } }).result;
+    expect(state).toEqual({ log: ["x true"], flash: undefined });
+  }
+});
+
+test("E43 an edit of an ephemeral channel is seen by the next tasks of the fork", async () => {
+  const store = memoryStore();
+  await run(graph, { store, thread: "t" }).result;
+  const { checkpointId } = await getState(graph, { store, thread: "t" });
+  const branch = await fork(graph, { store, thread: "t", at: checkpointId, name: "edited", update: { flash: "y" } });
+  await resume(graph, { store, thread: "t", branch }).result;
+  const { state } = await resume(graph, { store, thread: "t", branch, answers: { go: true } }).result;
+  expect(state.log).toEqual(["y true"]);
+});

@@ -1,0 +1,121 @@
+/** Graphs by chance: sound ones, built from parts that lead from one node to one node, and any that compile. */
+import fc from "fast-check";
+import { END, START } from "../../src/index.ts";
+
+/** Where control may go after a node. */
+export type EdgeDrawing =
+  | { readonly kind: "to" | "route" | "some" | "gotos"; readonly targets: readonly string[] }
+  | { readonly kind: "sends"; readonly target: string; readonly otherwise?: string }
+  | { readonly kind: "join"; readonly target: string };
+
+/** Edges by source. Names with a capital letter are task nodes. */
+export type GraphDrawing = Readonly<Record<string, EdgeDrawing>>;
+
+type Part =
+  | { readonly kind: "node" }
+  | { readonly kind: "line"; readonly parts: readonly Part[] }
+  | { readonly kind: "choice" | "fork"; readonly parts: readonly Part[] }
+  | { readonly kind: "loop" | "fan"; readonly part: Part };
+
+/** Sound graphs of parts in parts, so many deep. */
+export function soundDrawings(depth: number): fc.Arbitrary<GraphDrawing> {
+  return partOf(depth).map((part) => {
+    const edges: Record<string, EdgeDrawing> = {};
+    const { entry, exit } = drawPart(part, edges, { count: 0 });
+    return { [START]: { kind: "to", targets: [entry] }, ...edges, [exit]: { kind: "to", targets: [END] } };
+  });
+}
+
+function partOf(depth: number): fc.Arbitrary<Part> {
+  const node: fc.Arbitrary<Part> = fc.constant({ kind: "node" });
+  if (depth === 0) return node;
+  const inner = partOf(depth - 1);
+  const parts = fc.array(inner, { minLength: 2, maxLength: 3 });
+  return fc.oneof(
+    node,
+    parts.map((each): Part => ({ kind: "line", parts: each })),
+    parts.map((each): Part => ({ kind: "choice", parts: each })),
+    parts.map((each): Part => ({ kind: "fork", parts: each })),
+    inner.map((part): Part => ({ kind: "loop", part })),
+    inner.map((part): Part => ({ kind: "fan", part })),
+  );
+}
+
+/** Draw a part; the edge of its exit is left to what comes after it. */
+function drawPart(
+  part: Part,
+  edges: Record<string, EdgeDrawing>,
+  names: { count: number },
+): { readonly entry: string; readonly exit: string } {
+  const fresh = (prefix = "n"): string => `${prefix}${names.count++}`;
+  switch (part.kind) {
+    case "node": {
+      const name = fresh();
+      return { entry: name, exit: name };
+    }
+    case "line": {
+      const drawn = part.parts.map((each) => drawPart(each, edges, names));
+      drawn.slice(1).forEach(({ entry }, index) => {
+        edges[drawn[index]!.exit] = { kind: "to", targets: [entry] };
+      });
+      return { entry: drawn[0]!.entry, exit: drawn.at(-1)!.exit };
+    }
+    case "choice":
+    case "fork": {
+      const entry = fresh();
+      const exit = fresh();
+      const drawn = part.parts.map((each) => drawPart(each, edges, names));
+      edges[entry] = { kind: part.kind === "fork" ? "to" : "route", targets: drawn.map((each) => each.entry) };
+      for (const each of drawn)
+        edges[each.exit] = part.kind === "fork" ? { kind: "join", target: exit } : { kind: "to", targets: [exit] };
+      return { entry, exit };
+    }
+    case "loop": {
+      const inner = drawPart(part.part, edges, names);
+      const again = fresh();
+      const exit = fresh();
+      edges[inner.exit] = { kind: "to", targets: [again] };
+      edges[again] = { kind: "route", targets: [inner.entry, exit] };
+      return { entry: inner.entry, exit };
+    }
+    case "fan": {
+      const entry = fresh();
+      const each = fresh("T");
+      const inner = drawPart(part.part, edges, names);
+      edges[entry] = { kind: "sends", target: each, otherwise: inner.entry };
+      edges[each] = { kind: "to", targets: [inner.entry] };
+      return { entry, exit: inner.exit };
+    }
+  }
+}
+
+/** Any graphs of a few nodes; many do not compile. */
+export const anyDrawings: fc.Arbitrary<GraphDrawing> = fc
+  .record({ plain: fc.integer({ min: 2, max: 5 }), tasks: fc.integer({ min: 0, max: 1 }) })
+  .chain(({ plain, tasks }) => {
+    const names = Array.from({ length: plain }, (_, index) => `n${index}`);
+    const taking = Array.from({ length: tasks }, (_, index) => `T${index}`);
+    const target = fc.constantFrom(...names);
+    const end = fc.constantFrom(...names, END);
+    const targets = fc.uniqueArray(end, { minLength: 1, maxLength: 3 });
+    const edge: fc.Arbitrary<EdgeDrawing> = fc.oneof(
+      targets.map((each): EdgeDrawing => ({ kind: "to", targets: each })),
+      targets.map((each): EdgeDrawing => ({ kind: "route", targets: each })),
+      targets.map((each): EdgeDrawing => ({ kind: "some", targets: each })),
+      fc
+        .uniqueArray(fc.constantFrom(...names, ...taking), { minLength: 1, maxLength: 3 })
+        .map((each): EdgeDrawing => ({ kind: "gotos", targets: each })),
+      target.map((each): EdgeDrawing => ({ kind: "join", target: each })),
+      ...(tasks === 0
+        ? []
+        : [
+            fc
+              .record({ target: fc.constantFrom(...taking), otherwise: fc.option(end, { nil: undefined, freq: 4 }) })
+              .map(
+                ({ target: to, otherwise }): EdgeDrawing =>
+                  otherwise === undefined ? { kind: "sends", target: to } : { kind: "sends", target: to, otherwise },
+              ),
+          ]),
+    );
+    return fc.record(Object.fromEntries([START, ...names, ...taking].map((name) => [name, edge])));
+  });

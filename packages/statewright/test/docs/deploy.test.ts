@@ -1,0 +1,18 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { runProgram } from "../support/run-program.ts";
+
+test("the program about checking graphs prints what its page says", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "deploy-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const printed = await runProgram(new URL("deploy.ts", import.meta.url), { cwd: folder });
+  expect(printed.split("\n")).toEqual([
+    "dead_end start → test + approve → (nothing runs)",
+    "lost_write start → test + approve",
+    "dead_end start → test + approve → (nothing runs)",
+    "0 violations",
+    "",
+  ]);
+});

@@ -1,0 +1,24 @@
+import { memoryCache } from "@statewright/core";
+import { cacheConformance } from "@statewright/testing/conformance";
+import { describe, expect, test } from "vitest";
+
+describe("the cache in memory", () => {
+  for (const { name, run } of cacheConformance) test(name, () => run(() => memoryCache()));
+});
+
+test("the suite finds a cache that mixes keys up or forgets nothing", async () => {
+  const careless = () => {
+    const entries = new Map<string, { readonly text: string }>();
+    return {
+      get: (key: string) => entries.get(key.trim().toLowerCase()),
+      put: (key: string, entry: { readonly text: string }) => void entries.set(key.trim().toLowerCase(), entry),
+      delete: () => undefined,
+    };
+  };
+  const failed: string[] = [];
+  for (const { name, run } of cacheConformance) await run(careless).catch(() => failed.push(name));
+  expect(failed).toEqual([
+    "keys are taken as they are: none is another's, whatever stands in it",
+    "what was deleted is gone, and nothing else",
+  ]);
+});

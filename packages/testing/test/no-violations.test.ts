@@ -1,0 +1,42 @@
+import { checkGraph, defineGraph, defineState, END, join, route, START, sends, task } from "@statewright/core";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import "@statewright/testing/vitest";
+
+const State = defineState({ n: z.number().default(0) });
+const sound = defineGraph({ name: "sound", state: State })
+  .nodes({ a: () => undefined })
+  .edges({ [START]: "a", a: END });
+const stuck = defineGraph({ name: "stuck", state: State })
+  .nodes({
+    a: () => undefined,
+    b: () => undefined,
+    c: () => undefined,
+    each: task(z.number(), () => undefined),
+    z: () => undefined,
+  })
+  .edges({
+    [START]: ["a", "b"],
+    a: join("z"),
+    b: route(["c", END], () => "c"),
+    c: sends("each", () => [1]),
+    each: join("z"),
+    z: END,
+  });
+
+test("a sound graph passes", () => {
+  expect(checkGraph(sound)).toHaveNoViolations();
+  expect(() => expect(checkGraph(sound)).not.toHaveNoViolations()).toThrow("the graph has no violations.");
+});
+
+test("a graph with defects fails with the shortest path to each", () => {
+  expect(checkGraph(stuck)).not.toHaveNoViolations();
+  const told = (): void => expect(checkGraph(stuck)).toHaveNoViolations();
+  expect(told).toThrow("the graph has 2 violations.");
+  expect(told).toThrow(/dead_end: .*still waits for "each".*\n {2}The path: start → a \+ b → \(nothing runs\)/);
+  expect(told).toThrow(/empty_sends: .*after "c".*\n {2}The path: start → a \+ b → c → \(no items\)/);
+});
+
+test.each([undefined, null, [], "violations", { violations: 1 }])("%j is no report", (received) => {
+  expect(() => expect(received).toHaveNoViolations()).toThrow("expect(checkGraph(graph)).toHaveNoViolations()");
+});
