@@ -1,9 +1,11 @@
+import { existsSync } from "node:fs";
 import { defineConfig } from "vitest/config";
 
 /** The test settings of every package and app, each run in its own folder. The JSON is for .ci/run, which counts. */
 export default defineConfig({
   test: {
     include: ["**/test/**/*.test.ts"],
+    setupFiles: existsSync("test/setup.ts") ? ["test/setup.ts"] : [],
     // The tests of all packages run at once, perhaps on two cores. Nothing waits on purpose, so this stops only a hang.
     testTimeout: 30_000,
     hookTimeout: 30_000,
