@@ -59,7 +59,7 @@ export type ActorNames<Machine> =
     : never;
 
 /** A machine's state as a run, `getState` and `history` show it. */
-export interface MachineState<Context = unknown, Output = unknown> {
+export type MachineState<Context = unknown, Output = unknown> = {
   /** XState's state value. */
   readonly value: Json;
   readonly context: Context;
@@ -69,7 +69,7 @@ export interface MachineState<Context = unknown, Output = unknown> {
   >;
   /** What it ended with; undefined before. */
   readonly output: Output | undefined;
-}
+};
 
 type ObjectOf<Given> = unknown extends Given ? object : Given extends object ? Given : never;
 

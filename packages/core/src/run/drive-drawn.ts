@@ -115,7 +115,7 @@ export async function driveDrawn(session: Session, drawing: Drawing, brought?: B
     : whenAborted(session.abort.signal, () => desk.wake?.());
   try {
     if (brought !== undefined) await goOn(session, brought.rows);
-    const motion = restore(drawing, session.state as unknown as MachineState, session.control);
+    const motion = restore(drawing, session.state as MachineState, session.control);
     return await turns(desk, motion, brought?.event);
   } catch (error) {
     // A refused event is the caller's mistake, not the run's.
@@ -231,12 +231,12 @@ async function commitTurn(session: Session, motion: Motion, turn: Turn, facts: T
   const { source, nodes } = facts;
   const { name } = session.plan.graph;
   const first = source === "input";
-  const { state, deltas } = stateAfter(motion, session.state as unknown as MachineState, first);
+  const { state, deltas } = stateAfter(motion, session.state as MachineState, first);
   const steps = stepsTaken(session) + (first ? 0 : 1);
   const control = controlAfter(motion, name, session.step + 1, steps);
   const done = control.tasks.length === 0;
   const durationMs = session.world.clock.monotonic() - facts.began;
-  const saving = { state: state as unknown as State, deltas };
+  const saving = { state, deltas };
   let row: Awaited<ReturnType<typeof save>> | undefined;
   if (session.saved === undefined) session.step += 1;
   else {
@@ -451,7 +451,7 @@ function checkEvent(session: Session, drawing: Drawing, event: AnyEventObject): 
       details: { event: event.type, accepts: [] },
     });
   }
-  const motion = restore(drawing, session.state as unknown as MachineState, session.control);
+  const motion = restore(drawing, session.state as MachineState, session.control);
   if (dueTimer(motion, session.world.clock.now()) === undefined) checkAccepted(drawing, motion, event);
 }
 
