@@ -16,7 +16,7 @@ import {
   sends,
   task,
 } from "../../src/index.ts";
-import { deferred } from "../support/failure.ts";
+import { deferred, leftToDie } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
 const Log = defineState({ log: list(z.string()), turns: z.number().default(0) });
@@ -106,7 +106,7 @@ test("E15 a crash and a resume keep what is deferred", async () => {
       each: END,
       z: END,
     });
-  run(graph, { world, store, thread: "t" }).result.catch(() => undefined);
+  leftToDie(run(graph, { world, store, thread: "t" }).result);
   await world.settle();
   store.crash();
   hold.resolve();

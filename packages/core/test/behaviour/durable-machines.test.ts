@@ -33,7 +33,7 @@ import {
   type Store,
   toMermaid,
 } from "../../src/index.ts";
-import { deferred, eventsOf, failureOf, only } from "../support/failure.ts";
+import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 
 interface Order {
@@ -260,7 +260,7 @@ describe("E53 promises are effects", () => {
       await virtualWorld().settle();
       expect(calls).toHaveLength(1);
       store.crash();
-      dying.result.catch(() => undefined);
+      leftToDie(dying.result);
       const peer = store.peer();
       const graph = shop(calls);
       const asked = await resume(graph, { store: peer, thread: "t", world: virtualWorld() }).result;
@@ -311,7 +311,7 @@ describe("E53 promises are effects", () => {
     });
     const graph = durable(machine, { version: 1 });
     const store = memoryStore();
-    run(graph, { store, thread: "t", world }).result.catch(() => undefined);
+    leftToDie(run(graph, { store, thread: "t", world }).result);
     await world.advance(25);
     expect((await store.peer().head("t"))?.step).toBe(2);
     store.crash();
@@ -413,7 +413,7 @@ describe("E53 promises beside each other", () => {
           else told(failure);
         }),
     });
-    run(pair(calls, both.promise), { store: dying, thread: "t", world }).result.catch(() => undefined);
+    leftToDie(run(pair(calls, both.promise), { store: dying, thread: "t", world }).result);
     await world.settle();
     both.resolve();
     await world.settle();

@@ -15,7 +15,7 @@ import {
   sends,
   task,
 } from "../../src/index.ts";
-import { deferred, eventsOf, failureOf, only } from "../support/failure.ts";
+import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
 const Log = defineState({ log: list(z.string()) });
@@ -289,7 +289,7 @@ describe("after a resume", () => {
         },
       })
       .edges({ [START]: "a", a: END });
-    run(graph, { world, store, thread: "t" }).result.catch(() => undefined);
+    leftToDie(run(graph, { world, store, thread: "t" }).result);
     await world.settle();
     store.crash();
     hold.resolve();

@@ -16,7 +16,7 @@ import {
   sends,
   task,
 } from "../../src/index.ts";
-import { deferred, eventsOf, failureOf, only } from "../support/failure.ts";
+import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 
 const Log = defineState({ log: list(z.string()) });
@@ -44,7 +44,7 @@ async function died(world: VirtualWorld, store: MemoryStore, charges: string[], 
       beside: END,
       after: END,
     });
-  run(graph, { world, store, thread: "t" }).result.catch(() => undefined);
+  leftToDie(run(graph, { world, store, thread: "t" }).result);
   await world.settle();
   store.crash();
   alive = false;
@@ -118,7 +118,7 @@ describe("a node declared once", () => {
       })
       .edges({ [START]: "pay", pay: END });
     let owner = store;
-    run(graph, { world, store: owner, thread: "t" }).result.catch(() => undefined);
+    leftToDie(run(graph, { world, store: owner, thread: "t" }).result);
     const ids: string[] = [];
     for (let nth = 1; nth <= 3; nth++) {
       await world.settle();
@@ -177,7 +177,7 @@ describe("a node declared once", () => {
         },
       })
       .edges({ [START]: "pay", pay: END });
-    run(graph, { world, store, thread: "t" }).result.catch(() => undefined);
+    leftToDie(run(graph, { world, store, thread: "t" }).result);
     await world.settle();
     store.crash();
     hold.resolve();
@@ -274,7 +274,7 @@ describe("every other node", () => {
     const handle = run(graph, { world, store, thread: "t" });
     await world.advance(100);
     expect((await handle.result).status).toBe("waiting");
-    resume(graph, { world, store, thread: "t", answers: { go: "yes" } }).result.catch(() => undefined);
+    leftToDie(resume(graph, { world, store, thread: "t", answers: { go: "yes" } }).result);
     await world.settle();
     store.crash();
     dead = true;

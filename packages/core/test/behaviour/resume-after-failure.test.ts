@@ -17,7 +17,7 @@ import {
   task,
   untracked,
 } from "../../src/index.ts";
-import { deferred, eventsOf, failureOf, only } from "../support/failure.ts";
+import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
 const Log = defineState({ log: list(z.string()), last: z.unknown().optional() });
@@ -197,7 +197,7 @@ describe("after a crash", () => {
       })
       .edges({ [START]: "first", first: ["quick", "slow"], quick: END, slow: END });
     const handle = run(graph, { world, store, thread: "t" });
-    handle.result.catch(() => undefined);
+    leftToDie(handle.result);
     await world.settle();
     store.crash();
     hold.resolve();

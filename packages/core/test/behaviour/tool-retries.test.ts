@@ -2,6 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { defineMiddleware, defineTool, systemWorld, ToolError, type ToolErrorKind } from "../../src/index.ts";
 import { whenAborted } from "../../src/run/abort.ts";
+import { leftToDie } from "../support/failure.ts";
 import {
   answersIn,
   call,
@@ -24,7 +25,7 @@ async function pass(
 ): Promise<Loop & { readonly result: Awaited<ReturnType<Loop["start"]>["result"]> }> {
   const loop = toolLoop(options);
   const end = loop.start().result;
-  end.catch(() => undefined);
+  leftToDie(end);
   await loop.world.advance(ms);
   return { ...loop, result: await end };
 }

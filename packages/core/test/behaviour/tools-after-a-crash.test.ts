@@ -16,6 +16,7 @@ import {
   ToolError,
   toolNode,
 } from "../../src/index.ts";
+import { leftToDie } from "../support/failure.ts";
 import {
   answersIn,
   call,
@@ -68,7 +69,7 @@ async function crashAndResume(options: LoopOptions): Promise<{
 }> {
   const store = memoryStore();
   const loop = toolLoop({ ...options, store });
-  loop.start().result.catch(() => undefined);
+  leftToDie(loop.start().result);
   await loop.world.settle();
   store.crash();
   const again = (answers: Readonly<Record<string, unknown>> = {}): Promise<End> =>
@@ -140,7 +141,7 @@ describe("a call that had started when its process died", () => {
     const policy = defineMiddleware({ name: "policy", beforeTool: () => (allowed ? undefined : deny("not any more")) });
     const store = memoryStore();
     const loop = toolLoop({ tools: [tool], middleware: [policy], store, turns: [[call("act")], ["ok"]] });
-    loop.start().result.catch(() => undefined);
+    leftToDie(loop.start().result);
     await loop.world.settle();
     store.crash();
     allowed = false;
@@ -239,7 +240,7 @@ test("answers and questions outlive a crash that comes after them", async () => 
   });
   const loop = toolLoop({ tools: [look, pay], middleware: [ask], store, turns: [[call("look"), call("pay")], ["ok"]] });
   expect((await loop.start().result).status).toBe("waiting");
-  loop.again({ approve: true }).result.catch(() => undefined);
+  leftToDie(loop.again({ approve: true }).result);
   await loop.world.settle();
   store.crash();
   const end = await loop.again({}, { store: store.peer() }).result;

@@ -4,6 +4,7 @@ import * as z from "zod";
 import { toolCallMachine } from "../../src/compile/tool-call-machine.ts";
 import { defineMiddleware, defineTool, interruptFor, memoryStore, ToolError } from "../../src/index.ts";
 import { createKernel } from "../../src/run/kernel.ts";
+import { leftToDie } from "../support/failure.ts";
 import { call, toolLoop } from "../support/tool-loop.ts";
 
 const paths = getSimplePaths(toolCallMachine, { toState: (state) => state.status === "done" });
@@ -77,7 +78,7 @@ test("the machine of a call is left only through answered, by every arrow, and i
     store,
     turns: [[call("runs"), call("retries"), call("asks"), call("ends")], ["ok"]],
   });
-  loop.start().result.catch(() => undefined);
+  leftToDie(loop.start().result);
   await loop.world.settle();
   store.crash();
   const rows = await store.peer().effects("t", "main", 1);

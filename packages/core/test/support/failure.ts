@@ -43,3 +43,10 @@ export function deferred<Value = void>(): {
   });
   return { promise, resolve, reject };
 }
+
+/** A run that dies on purpose: what becomes of its result is not what the test looks at. */
+export function leftToDie(result: Promise<unknown>): void {
+  result.then(nobodyLooks, nobodyLooks);
+}
+
+function nobodyLooks(): void {}
