@@ -30,6 +30,7 @@ import {
   type Tool,
   type ToolNodeOptions,
   type TypesOf,
+  type TypesWith,
   toolNode,
   toolRegistry,
   type World,
@@ -50,11 +51,8 @@ export interface NoState extends StateTypes {
 }
 
 /** The types of an agent's graph. */
-export type AgentTypes<Types extends StateTypes, Context, Given> = TypesOf<
-  AgentState<Types>,
-  Context,
-  Given,
-  { readonly approve: typeof approval },
+export type AgentTypes<Types extends StateTypes, Context, Given> = TypesWith<
+  TypesOf<AgentState<Types>, Context, Given, { readonly approve: typeof approval }>,
   "model" | "tools"
 >;
 

@@ -16,15 +16,8 @@ export type { Injection, InjectionKind, RunIdentity, SecretSource } from "./base
 export type { DeepReadonly, Json, JsonObject } from "./base/json.ts";
 export type { RetryPolicy } from "./base/retry.ts";
 export type { Schema, SchemaInput, SchemaOutput } from "./base/schema.ts";
-export {
-  type Clock,
-  type Log,
-  type LogLevel,
-  type Random,
-  type Schedule,
-  systemWorld,
-  type World,
-} from "./base/world.ts";
+export type { Clock, Schedule } from "./base/time.ts";
+export { type Log, type LogLevel, type Random, systemWorld, type World } from "./base/world.ts";
 export type {
   CheckpointRow,
   CheckpointSource,
@@ -49,7 +42,7 @@ export type {
   ThreadRow,
 } from "./checkpoint/store.ts";
 export * as storeRules from "./checkpoint/store-rules.ts";
-export type { GraphProblem } from "./compile/checks.ts";
+export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";
 export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
 export {
   defineGraph,
@@ -58,6 +51,7 @@ export {
   type GraphMachine,
   type GraphOptions,
   type TypesOf,
+  type TypesWith,
 } from "./compile/define-graph.ts";
 export {
   type ActorEffects,
@@ -67,12 +61,15 @@ export {
   type MachineState,
   type MachineTypes,
 } from "./compile/durable.ts";
+export { toMachineJson } from "./compile/machine-json.ts";
 export { toMermaid } from "./compile/mermaid.ts";
+export { type Outline, type OutlineEdge, type OutlineNode, outlineOf } from "./compile/outline.ts";
+export type { GraphProblem } from "./compile/problem.ts";
 export { type Goto, goto, type Recipe, type Send, send, update } from "./define/command.ts";
 export type { ContextOf, ContextShape, GivenContext } from "./define/context.ts";
 export { type ContextDefinition, defineContext } from "./define/context.ts";
 export { END, type Gotos, gotos, type Join, join, type Route, route, type Sends, START, sends } from "./define/edge.ts";
-export type { GraphDefinition, GraphTypes } from "./define/graph.ts";
+export type { GraphDefinition, GraphTypes, SubgraphRecord } from "./define/graph.ts";
 export type { AnswerInput, AnswerOf, InterruptDeclaration, InterruptShape } from "./define/interrupt.ts";
 export {
   type AttemptPolicy,
@@ -90,15 +87,11 @@ export {
   task,
 } from "./define/node.ts";
 export { type CacheEntry, memoryCache, type NodeCache } from "./define/node-cache.ts";
+export { type SubgraphBody, type SubgraphOptions, type SubgraphPersistence, subgraph } from "./define/subgraph.ts";
 export { type ToolNode, type ToolNodeOptions, type ToolStrategy, toolNode } from "./define/tool-node.ts";
-export {
-  type CheckOptions,
-  checkGraph,
-  type GraphReport,
-  type GraphRule,
-  type GraphViolation,
-} from "./inspect/check-graph.ts";
+export { type CheckOptions, checkGraph } from "./inspect/check-graph.ts";
 export { type HistoryEntry, type HistoryOptions, history } from "./inspect/history.ts";
+export type { GraphReport, GraphRule, GraphViolation } from "./inspect/report.ts";
 export { getState, listRuns, listThreads, type StateOptions, type ThreadState } from "./inspect/state.ts";
 export type * from "./model/message.ts";
 export { callsOf, textOf } from "./model/message.ts";
@@ -114,7 +107,9 @@ export type {
 } from "./model/model.ts";
 export { type ForkOptions, fork } from "./resume/fork.ts";
 export { resume } from "./resume/resume.ts";
-export type { OpenInterrupt, RunEvent, RunEventBody, TransitionRecord } from "./run/events.ts";
+export type { OpenInterrupt, RunEvent, RunEventBody, Transition, TransitionRecord } from "./run/events.ts";
+export type { InspectedActor, Inspector } from "./run/inspection.ts";
+export type { GuardResult } from "./run/kernel.ts";
 export type {
   Answers,
   BreakpointOption,

@@ -57,6 +57,7 @@ export function stillWorld(): { world: World; advance(ms: number): void; armed()
         timers = timers.filter((other) => other !== timer);
       };
     },
+    at: (dueAt, work) => schedule.after(dueAt - nowMs, work),
     soon: (work) => setImmediate(work),
   };
   return {

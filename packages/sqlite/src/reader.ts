@@ -11,6 +11,7 @@ import {
   type RunStatus,
   storeRules,
   type ThreadRow,
+  type TimerRow,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import { corrupt } from "./errors.ts";
@@ -30,11 +31,14 @@ import {
   type RunColumns,
   runRow,
   type ThreadColumns,
+  type TimerColumns,
   threadRow,
+  timerRow,
+  timerSum,
 } from "./rows.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
 
-/** A branch as its rows name it, and where it came from. */
+/** A branch or a child line as its rows name it, and where it came from. */
 export interface Line {
   readonly key: number;
   readonly name: string;
@@ -69,6 +73,7 @@ export interface Reader {
   state(thread: string, checkpoint: number): readonly ChannelRows[];
   effects(thread: string, branch: string, step?: number): readonly EffectRow[];
   interrupts(thread: string, branch: string): readonly InterruptRow[];
+  timers(filter: { readonly thread?: string; readonly dueBy?: number; readonly limit?: number }): readonly TimerRow[];
 }
 
 const threadColumns =
@@ -90,6 +95,19 @@ const checkpointColumns =
 const effectColumns =
   "SELECT step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, sum, outcome FROM effects";
 
+const timerColumns = "SELECT t.id AS thread, b.name AS branch, m.id, m.kind, m.generation, m.due, m.about, m.sum FROM ";
+
+/** What is due is read in the order of its index, and no further than the limit. */
+const timerList =
+  timerColumns +
+  "timers m CROSS JOIN branches b ON b.key = m.branch CROSS JOIN threads t ON t.key = b.thread" +
+  " WHERE m.due <= ? ORDER BY m.due, m.id, t.id, b.name LIMIT ?";
+
+const timerListOfThread =
+  timerColumns +
+  "threads t CROSS JOIN branches b ON b.thread = t.key CROSS JOIN timers m ON m.branch = b.key" +
+  " WHERE t.id = ? AND m.due <= ? ORDER BY m.due, m.id, b.name LIMIT ?";
+
 export function createReader(db: Database): Reader {
   const lineByName = db.prepare<[string, string | null], Line>(
     "SELECT b.key, b.name, b.parent, b.origin, b.run FROM branches b JOIN threads t ON t.key = b.thread WHERE t.id = ? AND b.name = coalesce(?, t.head)",
@@ -102,14 +120,15 @@ export function createReader(db: Database): Reader {
   );
   const branchList = db.prepare<[string], { name: string; from: number | null; head: number | null }>(
     'SELECT b.name, b.origin AS "from", (SELECT max(c.key) & 0xffffff FROM checkpoints c WHERE c.key BETWEEN b.key << 24 AND (b.key << 24) + 0xffffff) AS head' +
-      " FROM branches b JOIN threads t ON t.key = b.thread WHERE t.id = ? ORDER BY b.key",
+      " FROM threads t CROSS JOIN branches b INDEXED BY branches_of_thread ON b.thread = t.key" +
+      " WHERE t.id = ? AND instr(b.name, '/') = 0 ORDER BY b.key",
   );
   const runList = db.prepare<[{ thread: string | null; status: string | null; limit: number }], RunColumns>(
     runColumns +
-      " WHERE (@thread IS NULL OR t.id = @thread) AND (@status IS NULL OR r.status = @status) ORDER BY r.started DESC, r.key DESC LIMIT @limit",
+      " WHERE (@thread IS NULL OR t.id = @thread) AND (@status IS NULL OR r.status = @status) ORDER BY r.key DESC LIMIT @limit",
   );
   const runsByStatus = db.prepare<[string, number], RunColumns>(
-    runColumns + " WHERE r.status = ? ORDER BY r.started DESC, r.key DESC LIMIT ?",
+    runColumns + " WHERE r.status = ? ORDER BY r.key DESC LIMIT ?",
   );
   const runByKey = db.prepare<[number], RunColumns>(runColumns + " WHERE r.key = ?");
   const newestBetween = db.prepare<[number, number, number], CheckpointColumns>(
@@ -117,7 +136,9 @@ export function createReader(db: Database): Reader {
   );
   const checkpointOfThread = db.prepare<[{ thread: string; id: number }], CheckpointColumns>(
     checkpointColumns +
-      " WHERE c.key IN (SELECT (x.key << 24) + @id FROM branches x JOIN threads t ON t.key = x.thread WHERE t.id = @thread)",
+      " WHERE c.key IN (SELECT (x.branch << 24) + @id FROM threads t JOIN child_checkpoints x ON x.key = (t.key << 24) + @id WHERE t.id = @thread" +
+      " UNION ALL SELECT (x.key << 24) + @id FROM threads t CROSS JOIN branches x INDEXED BY branches_of_thread ON x.thread = t.key" +
+      " WHERE t.id = @thread AND instr(x.name, '/') = 0)",
   );
   const channelsOfLine = db.prepare<[number], { key: number; name: string }>(
     "SELECT key, name FROM channels WHERE branch = ? ORDER BY key",
@@ -139,6 +160,9 @@ export function createReader(db: Database): Reader {
   const interruptList = db.prepare<[number], Omit<InterruptColumns, "branch">>(
     "SELECT id, step, task, node, name, payload, schema, raised, answer, answered, sum FROM interrupts WHERE branch = ? ORDER BY key",
   );
+
+  const timersByDue = db.prepare<[number, number], TimerColumns>(timerList);
+  const timersOfThread = db.prepare<[string, number, number], TimerColumns>(timerListOfThread);
 
   /** A checkpoint with its deltas, when both are what was written. */
   function checked(thread: string, columns: CheckpointColumns): CheckpointWithDeltas {
@@ -282,6 +306,14 @@ export function createReader(db: Database): Reader {
         const row = interruptRow({ ...columns, branch });
         if (interruptSum(row) === columns.sum) return row;
         throw corrupt(`the question "${row.id}" is not what was written`, { thread, branch, task: row.task });
+      });
+    },
+    timers: ({ thread, dueBy = Number.POSITIVE_INFINITY, limit = -1 }) => {
+      const found = thread === undefined ? timersByDue.all(dueBy, limit) : timersOfThread.all(thread, dueBy, limit);
+      return found.map((columns) => {
+        const row = timerRow(columns);
+        if (timerSum(row) === columns.sum) return row;
+        throw corrupt(`the timer "${row.id}" is not what was written`, { thread: row.thread, branch: row.branch });
       });
     },
   };

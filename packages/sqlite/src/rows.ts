@@ -1,7 +1,7 @@
 /** Rows as SQLite gives them, the values they stand for, and the sums by which a changed row is noticed (fault F6). */
 import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
-import type { CheckpointRow, DeltaRow, EffectRow, InterruptRow, RunRow, ThreadRow } from "@statewright/core";
+import type { CheckpointRow, DeltaRow, EffectRow, InterruptRow, RunRow, ThreadRow, TimerRow } from "@statewright/core";
 
 /** What a value is when SQLite has read it: absent is null. */
 type Nullable<Value> = Value | null;
@@ -68,6 +68,17 @@ export interface InterruptColumns {
   readonly raised: number;
   readonly answer: Nullable<string>;
   readonly answered: Nullable<number>;
+  readonly sum: number;
+}
+
+export interface TimerColumns {
+  readonly thread: string;
+  readonly branch: string;
+  readonly id: string;
+  readonly kind: TimerRow["kind"];
+  readonly generation: number;
+  readonly due: number;
+  readonly about: string;
   readonly sum: number;
 }
 
@@ -153,6 +164,10 @@ export function interruptRow(columns: InterruptColumns): InterruptRow {
   };
 }
 
+export function timerRow({ thread, branch, id, kind, generation, due, about }: TimerColumns): TimerRow {
+  return { thread, branch, id, kind, generation, dueAt: due, about };
+}
+
 export function runRow(columns: RunColumns): RunRow {
   const { id, thread, branch, graph, version, status, attempt, started, ended, error } = columns;
   return {
@@ -236,4 +251,9 @@ export function effectSum(row: EffectRow): number {
 export function interruptSum(interrupt: InterruptRow): number {
   const { id, step, task, node, key, payload, schema, raisedAt, answer, answeredAt } = interrupt;
   return crc32(JSON.stringify([id, step, task, node, key, payload, schema, raisedAt, answer, answeredAt]));
+}
+
+/** The sum of a timer. */
+export function timerSum({ id, kind, generation, dueAt, about }: Omit<TimerRow, "thread" | "branch">): number {
+  return crc32(JSON.stringify([id, kind, generation, dueAt, about]));
 }

@@ -5,6 +5,9 @@
  * of a delta is its channel (of one branch) and its checkpoint, 24 bits for the latter. So a state, a page of history
  * and the head of a branch are ranges of keys.
  *
+ * Child lines stand among the branches, and a thread can have very many. So branches are listed by an index that has no
+ * child lines, and a checkpoint of a child line is found by its id in a table of its own, whose key is thread and id.
+ *
  * A migration is a list of statements, each exactly as SQLite keeps it in `sqlite_master`: a file whose schema reads
  * otherwise is not opened.
  */
@@ -52,6 +55,7 @@ export const migrations: readonly (readonly string[])[] = [
   run INTEGER,
   UNIQUE (thread, name)
 ) STRICT`,
+    `CREATE INDEX branches_of_thread ON branches (thread) WHERE instr(name, '/') = 0`,
     `CREATE TABLE channels (
   key INTEGER PRIMARY KEY,
   branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
@@ -87,6 +91,10 @@ export const migrations: readonly (readonly string[])[] = [
   graph INTEGER NOT NULL,
   hash TEXT NOT NULL,
   control TEXT NOT NULL
+) STRICT`,
+    `CREATE TABLE child_checkpoints (
+  key INTEGER PRIMARY KEY,
+  branch INTEGER NOT NULL
 ) STRICT`,
     `CREATE TABLE deltas (
   key INTEGER PRIMARY KEY,
@@ -130,6 +138,17 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER NOT NULL,
   UNIQUE (branch, id)
 ) STRICT`,
+    `CREATE TABLE timers (
+  branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
+  id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  due INTEGER NOT NULL,
+  about TEXT NOT NULL,
+  sum INTEGER NOT NULL,
+  PRIMARY KEY (branch, id)
+) STRICT, WITHOUT ROWID`,
+    `CREATE INDEX timers_by_due ON timers (due, id)`,
     `CREATE VIEW history AS
   SELECT threads.id AS thread, branches.name AS branch, checkpoints.key & 0xffffff AS id, step, checkpoints.parent, source, nodes,
     datetime(at / 1000, 'unixepoch') AS at, duration, checkpoints.seq, bytes,
@@ -143,7 +162,7 @@ export const migrations: readonly (readonly string[])[] = [
 /** Ids of checkpoints, from 1 up, that a thread can have. */
 export const largestCheckpoint: number = 2 ** 24 - 1;
 
-/** The key under which a line (a branch, or a channel of one) keeps a checkpoint. */
+/** The key under which a line (a branch, or a channel of one), or a thread, keeps a checkpoint. */
 export function keyAt(line: number, checkpoint: number): number {
   return line * 2 ** 24 + checkpoint;
 }

@@ -18,7 +18,7 @@ import type { Durability } from "./durability.ts";
 import { asStoreError } from "./errors.ts";
 import { createOwner } from "./owner.ts";
 import { createReader, type Reader } from "./reader.ts";
-import { createWriter, type Held, type Writer } from "./writer.ts";
+import { createWriter, forgetLine, type Held, type Writer } from "./writer.ts";
 
 export interface SqliteStoreOptions {
   /** How a commit meets a power cut: `full` (the default) loses nothing that was told; `normal` may lose the last commits. */
@@ -97,7 +97,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
         writer.commit(commit, held);
       },
       undo: () => {
-        if (held !== undefined) held.end = undefined;
+        if (held !== undefined) forgetLine(held, commit.branch);
       },
       told: (failure) => {
         forget(commit, failure);
@@ -161,6 +161,11 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
     state: (thread, checkpoint) => read((from) => from.state(thread, checkpoint), thread),
     effects: (thread, branch, step) => read((from) => from.effects(thread, branch, step), thread),
     interrupts: (thread, branch) => read((from) => from.interrupts(thread, branch), thread),
+    timers: (filter = {}) =>
+      read((from) => {
+        storeRules.checkFilter("timers", filter, ["thread", "dueBy"]);
+        return from.timers(filter);
+      }),
     close: () => {
       if (closed) return;
       closed = true;

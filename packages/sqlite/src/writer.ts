@@ -13,11 +13,21 @@ import {
   type RunRow,
   StatewrightError,
   storeRules,
+  type TimerChange,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import type { Owner } from "./owner.ts";
 import type { Reader } from "./reader.ts";
-import { checkpointHash, checkpointRow, deltaSum, effectSum, interruptSum, type WrittenBy } from "./rows.ts";
+import {
+  type CheckpointColumns,
+  checkpointHash,
+  checkpointRow,
+  deltaSum,
+  effectSum,
+  interruptSum,
+  timerSum,
+  type WrittenBy,
+} from "./rows.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
 
 /** A thread that this store owns, and what it knows of it without asking the file again. */
@@ -26,23 +36,42 @@ export interface Held {
   readonly key: number;
   readonly epoch: number;
   readonly writer: WrittenBy & { readonly key: number };
-  /** The end of the branch that is written; absent when it must be read again. */
-  end: End | undefined;
+  /** The ends of the lines that were written, by name; what is not there must be read again. */
+  readonly ends: Map<string, End>;
+  /** The newest checkpoint of the thread on any line; absent when it must be read again. */
+  last: number | undefined;
+  /** The run that was written last. */
+  run: RunKey | undefined;
   /** Its run has let it go, which could not be written. */
   letGo: boolean;
 }
 
+interface RunKey {
+  readonly id: string;
+  readonly key: number;
+}
+
 interface End {
-  readonly branch: string;
+  readonly name: string;
   readonly line: number;
-  readonly head: { readonly id: number; readonly step: number; readonly hash: string } | undefined;
-  /** The newest checkpoint of the thread on any branch. */
-  readonly last: number;
-  /** The last step of the branch that has journal rows in the file; -1 when none has. */
+  /** What the next checkpoint of the line goes on from. */
+  readonly head: { readonly id: number; readonly hash: string } | undefined;
+  /** The step whose journal the next checkpoint folds; absent before the first checkpoint of the line. */
+  readonly step: number | undefined;
+  /** The last step of the line that has journal rows in the file; -1 when none has. */
   readonly journal: number;
-  readonly run: { readonly id: string; readonly key: number } | undefined;
-  /** Keys of the branch's channels, as far as they were needed. */
+  /** Keys of the line's channels, as far as they were needed. */
   readonly channels: Map<string, number>;
+}
+
+/** So many ends are remembered for a thread; of more lines, those that were met first are read again. */
+const mostEnds = 4_096;
+
+/** What was written to a line is not in the file. */
+export function forgetLine(held: Held, line: string): void {
+  held.ends.delete(line);
+  held.last = undefined;
+  held.run = undefined;
 }
 
 export interface Writer {
@@ -111,6 +140,7 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
     "INSERT INTO checkpoints (key, step, parent, source, nodes, run, at, duration, seq, bytes, graph, hash, control)" +
       " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
   );
+  const addChildCheckpoint = db.prepare<[number, number]>("INSERT INTO child_checkpoints (key, branch) VALUES (?, ?)");
   const addDelta = db.prepare("INSERT INTO deltas (key, kind, base, sum, text) VALUES (?, ?, ?, ?, ?)");
   const putEffect = db.prepare(
     "INSERT INTO effects (branch, step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, sum, outcome)" +
@@ -132,6 +162,15 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
       " answered = excluded.answered, sum = excluded.sum",
   );
 
+  const putTimer = db.prepare(
+    "INSERT INTO timers (branch, id, kind, generation, due, about, sum) VALUES (?, ?, ?, ?, ?, ?, ?)" +
+      " ON CONFLICT (branch, id) DO UPDATE SET kind = excluded.kind, generation = excluded.generation, due = excluded.due," +
+      " about = excluded.about, sum = excluded.sum WHERE excluded.generation >= timers.generation",
+  );
+  const dropTimer = db.prepare<[number, string, number]>(
+    "DELETE FROM timers WHERE branch = ? AND id = ? AND generation <= ?",
+  );
+
   function claim(request: ClaimRequest, letGoAt: number | undefined): { readonly claim: Claim; readonly held: Held } {
     const { thread, graph, version, shape, at } = request;
     const known = threadState.get(thread);
@@ -147,17 +186,17 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
     const epoch = take.get(owner.id() ?? owner.register(at), state.key) as number;
     const head = reader.headOf(thread, lineKey);
     const run = line === undefined || line.run === null ? undefined : reader.run(line.run);
-    const end: End = {
-      branch,
-      line: lineKey,
-      head: head === undefined ? undefined : { id: head.id, step: head.step, hash: head.hash },
-      last: state.checkpoint,
-      journal: lastJournal.get(lineKey) ?? -1,
-      run: run === undefined ? undefined : { id: run.id, key: line?.run as number },
-      channels: new Map(),
-    };
     return {
-      held: { id: thread, key: state.key, epoch, writer, end, letGo: false },
+      held: {
+        id: thread,
+        key: state.key,
+        epoch,
+        writer,
+        ends: new Map([[branch, endAt(branch, lineKey, head)]]),
+        last: state.checkpoint,
+        run: run === undefined ? undefined : { id: run.id, key: line?.run as number },
+        letGo: false,
+      },
       claim: {
         epoch,
         branch,
@@ -175,10 +214,10 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
   }
 
   function commit(commit: Commit, held: Held | undefined): void {
-    const { run, checkpoint, effects, interrupts } = commit;
+    const { run, checkpoint, effects, interrupts, timers } = commit;
     const self = owner.id();
     if (held === undefined || self === undefined || held.epoch !== commit.epoch) throw storeRules.fenced(commit);
-    let end = held.end?.branch === commit.branch ? held.end : readEnd(held, commit);
+    const last = held.last ?? lastCheckpoint.get(held.key) ?? 0;
     const { changes } = fence.run(
       commit.seq,
       checkpoint?.row.id ?? 0,
@@ -190,8 +229,9 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
       self,
     );
     if (changes === 0) throw storeRules.fenced(commit);
-    if (run !== undefined) end = { ...end, run: { id: run.id, key: putRun(held, end, run) } };
-    const folded = checkpoint === undefined ? undefined : end.head?.step;
+    let end = held.ends.get(commit.branch) ?? readEnd(held, commit);
+    if (run !== undefined) held.run = { id: run.id, key: putRun(held, end, run) };
+    const folded = checkpoint === undefined ? undefined : end.step;
     let journal = end.journal;
     for (const effect of effects ?? []) {
       if (effect.step === folded && effect.kind === "task" && journal < folded) continue;
@@ -200,7 +240,7 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
     }
     if (journal > end.journal) end = { ...end, journal };
     if (checkpoint !== undefined) {
-      storeRules.checkFollows(checkpoint, end.head, end.last, commit);
+      storeRules.checkFollows(checkpoint, end.head?.id, last, commit);
       if (folded !== undefined && journal >= folded) {
         dropTasks.run(end.line, folded);
         dropOutcomes.run(end.line, folded);
@@ -208,7 +248,14 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
       end = writeCheckpoint(held, end, checkpoint);
     }
     for (const interrupt of interrupts ?? []) writeInterrupt(end.line, interrupt);
-    held.end = end;
+    for (const change of timers ?? []) changeTimer(end.line, change);
+    held.last = checkpoint?.row.id ?? last;
+    remember(held, end);
+  }
+
+  function remember({ ends }: Held, end: End): void {
+    if (ends.size === mostEnds && !ends.has(end.name)) for (const oldest of ends.keys()) if (ends.delete(oldest)) break;
+    ends.set(end.name, end);
   }
 
   /** Throws `thread_busy` while a living owner holds a thread; tells whether a dead one does. */
@@ -219,42 +266,36 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
   }
 
   function branch(write: BranchWrite, letGoAt: number | undefined): CheckpointRow {
-    const { thread, from } = write;
+    const { thread } = write;
     const state = threadState.get(thread);
     if (state === undefined) throw storeRules.unknownThread(thread);
     refuseHeld(thread, state, letGoAt);
-    const origin = reader.find(thread, from);
-    if (origin === undefined) throw storeRules.unknownCheckpoint(thread, from);
-    if (reader.line(thread, write.branch) !== undefined) throw storeRules.branchExists(thread, write.branch);
-    const line = Number(addLine.run(state.key, write.branch, origin.line, from).lastInsertRowid);
-    const row = {
-      ...write.checkpoint.row,
-      id: state.checkpoint + 1,
-      branch: write.branch,
-      parent: from,
-      seq: state.seq + 1,
-    };
-    const writer = { graph: origin.graph, version: origin.version, shape: origin.shape };
-    const held = {
-      id: thread,
-      key: state.key,
-      epoch: state.epoch,
-      writer: { ...writer, key: keyOfGraph(writer.graph, writer.version, writer.shape) },
-      end: undefined,
-      letGo: true,
-    };
-    const end = {
-      branch: write.branch,
-      line,
-      head: { id: from, step: origin.step, hash: origin.hash },
-      last: state.checkpoint,
-      journal: -1,
-      run: undefined,
-      channels: new Map(),
-    };
-    writeCheckpoint(held, end, { row, deltas: write.checkpoint.deltas });
-    for (const interrupt of write.interrupts) writeInterrupt(line, interrupt);
-    advance.run(row.seq, row.id, row.at, state.key);
+    const [outer, ...inner] = storeRules.forkedLines(write, {
+      origin: (from) => reader.find(thread, from),
+      has: (line) => reader.line(thread, line) !== undefined,
+    });
+    const row = startLine(thread, state, 1, outer, write.interrupts);
+    inner.forEach((line, index) => {
+      startLine(thread, state, index + 2, line, []);
+    });
+    return row;
+  }
+
+  /** Make a line with its first checkpoint, which is the `nth` that its thread gets in this write. */
+  function startLine(
+    thread: string,
+    { key, seq, checkpoint: last }: ThreadState,
+    nth: number,
+    { line: name, from, origin, checkpoint }: storeRules.ForkedLine<CheckpointColumns>,
+    interrupts: readonly InterruptRow[],
+  ): CheckpointRow {
+    const { graph, version, shape } = origin;
+    const writer = { graph, version, shape, key: keyOfGraph(graph, version, shape) };
+    const row = { ...checkpoint.row, id: last + nth, branch: name, parent: from, seq: seq + nth };
+    const end = newLine(key, name, origin);
+    writeCheckpoint({ id: thread, key, writer, run: undefined }, end, { row, deltas: checkpoint.deltas });
+    for (const interrupt of interrupts) writeInterrupt(end.line, interrupt);
+    advance.run(row.seq, row.id, row.at, key);
     return row;
   }
 
@@ -263,22 +304,41 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
     return { key, head, owner: null, epoch: 0, seq: 0, checkpoint: 0 };
   }
 
-  function readEnd(held: Held, { thread, branch: name }: Commit): End {
-    const line = reader.line(thread, name);
-    if (line === undefined) throw storeRules.unknownBranch(thread, name);
+  /** The end of a line as the file has it, or of the child line that this commit makes. */
+  function readEnd(held: Held, commit: Commit): End {
+    const line = reader.line(held.id, commit.branch);
+    if (line === undefined) return newChildLine(held, commit);
+    return endAt(commit.branch, line.key, reader.headOf(held.id, line.key));
+  }
+
+  function endAt(name: string, line: number, head: CheckpointColumns | undefined): End {
     return {
-      branch: name,
-      line: line.key,
-      head: reader.headOf(thread, line.key),
-      last: lastCheckpoint.get(held.key) ?? 0,
-      journal: lastJournal.get(line.key) ?? -1,
-      run: undefined,
+      name,
+      line,
+      head: head === undefined ? undefined : { id: head.id, hash: head.hash },
+      step: head?.step,
+      journal: lastJournal.get(line) ?? -1,
       channels: new Map(),
     };
   }
 
+  function newChildLine(held: Held, commit: Commit): End {
+    const parent = storeRules.parentOfNewLine(commit);
+    if (!held.ends.has(parent) && reader.line(held.id, parent) === undefined)
+      throw storeRules.unknownBranch(held.id, parent);
+    const from = commit.checkpoint?.row.parent;
+    return newLine(held.key, commit.branch, from === undefined ? undefined : reader.find(held.id, from));
+  }
+
+  /** A line that has nothing of its own yet; its first checkpoint goes on from `origin`. */
+  function newLine(thread: number, name: string, origin: CheckpointColumns | undefined): End {
+    const line = Number(addLine.run(thread, name, origin?.line ?? null, origin?.id ?? null).lastInsertRowid);
+    const head = origin === undefined ? undefined : { id: origin.id, hash: origin.hash };
+    return { name, line, head, step: undefined, journal: -1, channels: new Map() };
+  }
+
   function putRun(held: Held, end: End, run: RunRow): number {
-    const known = end.run?.id === run.id ? end.run.key : runKey.get(held.key, run.id);
+    const known = held.run?.id === run.id ? held.run.key : runKey.get(held.key, run.id);
     const error = run.error === undefined ? null : JSON.stringify(run.error);
     if (known !== undefined) {
       changeRun.run(
@@ -336,11 +396,15 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
     );
   }
 
-  function writeCheckpoint(held: Held, end: End, { row, deltas: given }: CheckpointWrite): End {
+  function writeCheckpoint(
+    held: Pick<Held, "id" | "key" | "writer" | "run">,
+    end: End,
+    { row, deltas: given }: CheckpointWrite,
+  ): End {
     if (row.id > largestCheckpoint) throw threadFull(held.id);
     const deltas = given.map((delta) => ({ ...delta, base: storeRules.isBase(delta) }));
     const hash = checkpointHash(row, held.writer, deltas, end.head?.hash);
-    const run = end.run?.id === row.run ? end.run.key : (runKey.get(held.key, row.run) ?? row.run);
+    const run = held.run?.id === row.run ? held.run.key : (runKey.get(held.key, row.run) ?? row.run);
     addCheckpoint.run(
       keyAt(end.line, row.id),
       row.step,
@@ -356,6 +420,7 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
       hash,
       row.control,
     );
+    if (storeRules.isChildLine(end.name)) addChildCheckpoint.run(keyAt(held.key, row.id), end.line);
     for (const delta of deltas) {
       addDelta.run(
         keyAt(keyOfChannel(end, delta.channel), row.id),
@@ -365,7 +430,7 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
         delta.text,
       );
     }
-    return { ...end, head: { id: row.id, step: row.step, hash }, last: row.id };
+    return { ...end, head: { id: row.id, hash }, step: row.step };
   }
 
   function writeInterrupt(line: number, interrupt: InterruptRow): void {
@@ -384,6 +449,15 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
       answeredAt ?? null,
       interruptSum(interrupt),
     );
+  }
+
+  function changeTimer(line: number, change: TimerChange): void {
+    if ("drop" in change) {
+      dropTimer.run(line, change.drop.id, change.drop.generation);
+      return;
+    }
+    const { id, kind, generation, dueAt, about } = change.arm;
+    putTimer.run(line, wellFormed(id), kind, generation, dueAt, wellFormed(about), timerSum(change.arm));
   }
 
   function keyOfGraph(name: string, version: number, shape: string): number {

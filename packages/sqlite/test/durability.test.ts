@@ -115,7 +115,7 @@ describe("a log that was cut or damaged", () => {
 });
 
 describe("a file in which bits were flipped", () => {
-  test("a changed control state, delta, outcome or answer is refused by name, wherever the bit was", async () => {
+  test("a changed control state, delta, outcome, answer or timer is refused by name, wherever the bit was", async () => {
     const store = sqliteStore(file);
     const claim = await store.claim({ ...graph, thread: "t" });
     for (let id = 1; id <= 3; id++) await tell(store, superstep("t", claim, id, `item-${id}`));
@@ -125,6 +125,7 @@ describe("a file in which bits were flipped", () => {
       epoch: claim.epoch,
       seq: 4,
       interrupts: [question("q1", "answer-1")],
+      timers: [{ arm: { id: "wait", kind: "after", generation: 3, dueAt: 9_000, about: "timer-1" } }],
     });
     await tell(store, {
       thread: "t",
@@ -144,6 +145,7 @@ describe("a file in which bits were flipped", () => {
       "a delta in the history": { text: '["item-2"]', read: (from) => from.history("t", { limit: 9 }) },
       "the outcome of a once effect": { text: '"item-3"', read: (from) => from.effects("t", "main") },
       "the answer to a question": { text: "answer-1", read: (from) => from.interrupts("t", "main") },
+      "what a timer is about": { text: "timer-1", read: (from) => from.timers({ limit: 5 }) },
       "the fingerprint of the graph": { text: "s1", read: (from) => from.head("t") },
     };
     const clean = readFileSync(file);

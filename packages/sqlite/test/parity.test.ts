@@ -17,6 +17,8 @@ import { folder } from "./support/stores.ts";
 
 const threads = ["t", "u"] as const;
 const branches = ["main", "b", "c"] as const;
+/** Child lines, after the name of their branch. */
+const inner = ["/1:0", "/1:1", "/1:0/own", "/a b"] as const;
 const statuses = ["running", "waiting", "done", "failed"] as const satisfies readonly RunStatus[];
 
 const delta = fc.record({
@@ -38,6 +40,13 @@ const effect = fc.record({
   ),
 });
 
+const timer = fc.record({
+  do: fc.constantFrom("arm", "arm", "drop"),
+  id: fc.constantFrom("tick", "wait", "\ufffd", "\u{1d11e}"),
+  generation: fc.nat(4),
+  dueAt: fc.nat(5),
+});
+
 const work = fc.oneof(
   fc.record({
     do: fc.constant("claim" as const),
@@ -49,6 +58,9 @@ const work = fc.oneof(
   fc.record({
     do: fc.constant("commit" as const),
     thread: fc.constantFrom(...threads),
+    line: fc.oneof(fc.constant(""), fc.constantFrom(...inner)),
+    /** What a new child line goes on from. */
+    origin: fc.option(fc.integer({ min: 1, max: 6 }), { nil: undefined }),
     stale: fc.integer({ min: 0, max: 7 }).map((value) => value === 0),
     run: fc.option(fc.record({ id: fc.constantFrom("r1", "r2"), status: fc.constantFrom(...statuses) }), {
       nil: undefined,
@@ -59,6 +71,7 @@ const work = fc.oneof(
     gap: fc.integer({ min: 0, max: 7 }).map((value) => value === 0),
     effects: fc.array(effect, { maxLength: 3 }),
     question: fc.option(fc.record({ id: fc.constantFrom("q1", "q2"), answer: fc.boolean() }), { nil: undefined }),
+    timers: fc.array(timer, { maxLength: 3 }),
     release: fc.integer({ min: 0, max: 3 }).map((value) => value === 0),
   }),
   fc.record({
@@ -66,6 +79,9 @@ const work = fc.oneof(
     thread: fc.constantFrom(...threads),
     branch: fc.constantFrom(...branches),
     from: fc.integer({ min: 1, max: 6 }),
+    inner: fc.array(fc.record({ line: fc.constantFrom(...inner), from: fc.integer({ min: 1, max: 6 }) }), {
+      maxLength: 2,
+    }),
     deltas: fc.uniqueArray(delta, { maxLength: 2, selector: ({ channel }) => channel }),
   }),
 );
@@ -75,7 +91,8 @@ type Work = typeof work extends fc.Arbitrary<infer Value> ? Value : never;
 /** What the engine knows of the threads that it claimed, the same for both stores. */
 interface Engine {
   readonly claims: Map<string, Claim>;
-  readonly heads: Map<string, { readonly id: number; readonly step: number } | undefined>;
+  /** By thread, then by line. */
+  readonly heads: Map<string, Map<string, { readonly id: number; readonly step: number } | undefined>>;
   readonly next: Map<string, number>;
   time: number;
 }
@@ -97,7 +114,10 @@ async function perform(store: Store, engine: Engine, item: Work): Promise<unknow
         };
         const claim = await store.claim(request);
         engine.claims.set(thread, claim);
-        engine.heads.set(thread, claim.head);
+        const heads = new Map<string, { readonly id: number; readonly step: number } | undefined>();
+        for (const line of inner)
+          heads.set(`${claim.branch}${line}`, await store.head(thread, `${claim.branch}${line}`));
+        engine.heads.set(thread, heads.set(claim.branch, claim.head));
         engine.next.set(thread, claim.nextCheckpoint);
         return claim;
       }
@@ -106,7 +126,7 @@ async function perform(store: Store, engine: Engine, item: Work): Promise<unknow
         await tell(store, commit);
         const row = commit.checkpoint?.row;
         if (row !== undefined) {
-          engine.heads.set(item.thread, row);
+          engine.heads.get(item.thread)?.set(commit.branch, row);
           engine.next.set(item.thread, row.id + 1);
         }
         return "told";
@@ -114,7 +134,9 @@ async function perform(store: Store, engine: Engine, item: Work): Promise<unknow
       case "branch": {
         const { thread, branch, from, deltas } = item;
         const row = { ...rowOf(engine, 0, from, from), source: "fork", branch } as const;
-        return await store.branch({ thread, branch, from, checkpoint: { row, deltas }, interrupts: [] });
+        const checkpoint = { row, deltas };
+        const lines = item.inner.map(({ line, from: at }) => ({ line: `${branch}${line}`, from: at, checkpoint }));
+        return await store.branch({ thread, branch, from, checkpoint, interrupts: [], inner: lines });
       }
     }
   } catch (thrown) {
@@ -129,10 +151,12 @@ function rowOf(engine: Engine, id: number, parent: number | undefined, step: num
 }
 
 function commitOf(engine: Engine, item: Extract<Work, { do: "commit" }>): Commit {
-  const { thread, run, checkpoint, gap, effects, question, release, stale } = item;
+  const { thread, run: given, checkpoint, gap, effects, question, timers, release, stale } = item;
   const claim = engine.claims.get(thread);
-  const head = engine.heads.get(thread);
-  const branch = claim?.branch ?? "main";
+  const branch = `${claim?.branch ?? "main"}${item.line}`;
+  const head = engine.heads.get(thread)?.get(branch);
+  const run = item.line === "" ? given : undefined;
+  const origin = item.line === "" ? undefined : item.origin;
   const step = head?.step ?? 0;
   const id = (engine.next.get(thread) ?? 1) + (gap ? 1 : 0);
   const at = engine.time;
@@ -141,13 +165,19 @@ function commitOf(engine: Engine, item: Extract<Work, { do: "commit" }>): Commit
     branch,
     epoch: (claim?.epoch ?? 1) - (stale ? 1 : 0),
     seq: at,
-    release,
+    // A store in a file remembers a release that it could not write; one in memory can write every one that is right.
+    release: release && (item.line === "" || head !== undefined),
     ...(run === undefined
       ? {}
       : { run: { ...run, thread, branch, graph: "g", version: 1, attempt: 1, startedAt: at, endedAt: at + 1 } }),
     ...(checkpoint === undefined
       ? {}
-      : { checkpoint: { row: { ...rowOf(engine, id, head?.id, step + 1), branch }, deltas: checkpoint } }),
+      : { checkpoint: { row: { ...rowOf(engine, id, head?.id ?? origin, step + 1), branch }, deltas: checkpoint } }),
+    timers: timers.map(({ do: act, id, generation, dueAt }) =>
+      act === "drop"
+        ? { drop: { id, generation } }
+        : { arm: { id, kind: "after" as const, generation, dueAt, about: `${id} ${at}` } },
+    ),
     effects: effects.map(({ ahead, ...rest }) => ({
       ...rest,
       step: Math.max(0, step + ahead),
@@ -183,10 +213,13 @@ async function everything(store: Store): Promise<unknown> {
     await store.threads(),
     await store.runs(),
     await store.runs({ status: "waiting", limit: 1 }),
+    await store.timers(),
+    await store.timers({ dueBy: 2, limit: 3 }),
+    await store.timers({ thread: "t", dueBy: 3 }),
   ];
   for (const thread of threads) {
     told.push(await store.thread(thread), await store.branches(thread), await store.runs({ thread }));
-    for (const branch of branches) {
+    for (const branch of branches.flatMap((name) => [name, ...inner.map((line) => `${name}${line}`)])) {
       const history = await store.history(thread, { branch, limit: 50 });
       told.push(
         history.map((each) => ({ ...each, deltas: sorted(each.deltas) })),

@@ -18,6 +18,7 @@ export function storeAround(inner: Store, replaced: Partial<Store>): Store {
     state: (thread, checkpoint) => inner.state(thread, checkpoint),
     effects: (thread, branch, step) => inner.effects(thread, branch, step),
     interrupts: (thread, branch) => inner.interrupts(thread, branch),
+    timers: (filter) => inner.timers(filter),
     close: () => inner.close(),
     ...replaced,
   };

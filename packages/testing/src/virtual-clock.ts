@@ -68,6 +68,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
         timers.delete(timer);
       };
     },
+    at: (dueAt, work) => schedule.after(dueAt - now, work),
     soon: (work) => {
       soon += 1;
       real.schedule.soon(() => {

@@ -39,6 +39,27 @@ describe("a virtual clock", () => {
     expect(world.clock.monotonic()).toBe(60 * 24 * 3_600_000);
   });
 
+  test("what waits for a time and what waits for a delay fire in one order", async () => {
+    const { schedule, clock, ...world } = virtualClock({ now: 1_000 });
+    const seen: [string, number][] = [];
+    const note = (name: string) => () => seen.push([name, clock.now()]);
+    schedule.at(1_020, note("at 20"));
+    schedule.after(10, () => {
+      note("after 10")();
+      schedule.at(1_015, note("at 15"));
+      schedule.at(500, note("at once"));
+    });
+    const cancel = schedule.at(1_012, note("cancelled"));
+    cancel();
+    await world.advance(30);
+    expect(seen).toEqual([
+      ["after 10", 1_010],
+      ["at once", 1_010],
+      ["at 15", 1_015],
+      ["at 20", 1_020],
+    ]);
+  });
+
   test("timers that set timers for ever are found out", async () => {
     const world = virtualClock();
     const again = (): void => {

@@ -30,7 +30,10 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   missing_store: "definition",
   graph_changed: "run",
   invalid_update: "run",
+  invalid_output: "run",
+  drained: "run",
   unknown_channel: "run",
+  undeclared_write: "run",
   channel_conflict: "run",
   dead_route: "run",
   empty_sends: "run",
@@ -77,7 +80,10 @@ export type ErrorCode =
   | "missing_store"
   | "graph_changed"
   | "invalid_update"
+  | "invalid_output"
+  | "drained"
   | "unknown_channel"
+  | "undeclared_write"
   | "channel_conflict"
   | "dead_route"
   | "empty_sends"
@@ -107,6 +113,8 @@ export const errorCodes: readonly ErrorCode[] = Object.keys(kinds) as ErrorCode[
 /** Where an error happened; each part is present when it is known. */
 export interface ErrorPlace {
   readonly graph?: string;
+  /** The nodes that lead to an inner graph, as `research.plan`. */
+  readonly within?: string;
   readonly node?: string;
   readonly task?: string;
   readonly step?: number;
@@ -171,10 +179,23 @@ export function located(error: StatewrightError, place: ErrorPlace): Statewright
   return whole;
 }
 
+/** Tell whether a value is an Error. A proxy may answer every question with an error of its own: that one is none. */
+export function isError(value: unknown): value is Error {
+  try {
+    return value instanceof Error;
+  } catch {
+    return false;
+  }
+}
+
 /** Tell whether a value is an error of Statewright (of any copy of the package), and of `code` when one is given. */
 export function isStatewrightError(value: unknown, code?: ErrorCode): value is StatewrightError {
-  if (!(value instanceof Error) || !(brand in value)) return false;
-  return code === undefined || ("code" in value && value.code === code);
+  try {
+    if (!(value instanceof Error) || !(brand in value)) return false;
+    return code === undefined || ("code" in value && value.code === code);
+  } catch {
+    return false;
+  }
 }
 
 /** A thrown value as it is saved: plain data that still names the original. */
@@ -186,37 +207,52 @@ export interface ErrorRecord {
   readonly cause?: ErrorRecord;
   readonly place?: ErrorPlace;
   readonly details?: unknown;
+  /** Each failure of an AggregateError. */
+  readonly errors?: readonly ErrorRecord[];
   /** The thrown value as text, where it was not an Error. */
   readonly thrown?: string;
 }
 
-/** Turn anything thrown into a record; a circular cause ends the chain, nothing is invoked on the value but its fields. */
-export function toErrorRecord(thrown: unknown, seen: ReadonlySet<unknown> = new Set()): ErrorRecord {
-  if (!(thrown instanceof Error))
-    return { name: "NotAnError", message: `${describeThrown(thrown)} was thrown`, thrown: describeThrown(thrown) };
-  const inside = new Set(seen).add(thrown);
-  const code =
-    "code" in thrown && (typeof thrown.code === "string" || typeof thrown.code === "number")
-      ? String(thrown.code)
-      : undefined;
+/** A chain of causes is followed so far: a longer one was made by a mistake, and walking it would run out of stack. */
+const longestChain = 100;
+
+/** Turn anything thrown into a record. A circular cause ends the chain; a field that cannot be read is left out. Never throws. */
+export function toErrorRecord(thrown: unknown, above: readonly unknown[] = []): ErrorRecord {
+  if (!isError(thrown))
+    return { name: "NotAnError", message: `${describeThrown(thrown)} was thrown`, thrown: shown(thrown) };
+  const inside = [...above, thrown];
+  const follow = (next: unknown): ErrorRecord | undefined =>
+    next === undefined || inside.includes(next) || inside.length >= longestChain
+      ? undefined
+      : toErrorRecord(next, inside);
+  const code = fieldOf(thrown, "code");
+  const stack = textField(thrown, "stack");
+  const cause = follow(fieldOf(thrown, "cause"));
+  const errors = fieldOf(thrown, "errors");
   const ours = isStatewrightError(thrown) ? thrown : undefined;
   return {
-    name: thrown.name,
-    message: thrown.message,
-    ...(code === undefined ? {} : { code }),
-    ...(thrown.stack === undefined ? {} : { stack: thrown.stack }),
-    ...(thrown.cause === undefined || inside.has(thrown.cause) ? {} : { cause: toErrorRecord(thrown.cause, inside) }),
+    name: textField(thrown, "name") ?? "Error",
+    message: textField(thrown, "message") ?? unreadable,
+    ...(typeof code === "string" || typeof code === "number" ? { code: String(code) } : {}),
+    ...(stack === undefined ? {} : { stack }),
+    ...(cause === undefined ? {} : { cause }),
+    ...(Array.isArray(errors) ? { errors: errors.flatMap((each) => follow(each) ?? []) } : {}),
     ...(ours === undefined ? {} : { place: ours.place }),
     ...(ours?.details === undefined ? {} : { details: ours.details }),
   };
 }
 
-/** The Error again from its record, with name, message, code, stack and chain of causes. */
+/** The Error again from its record, with name, message, code, stack, chain of causes, and the failures that it holds. */
 export function fromErrorRecord(record: ErrorRecord): Error {
   const cause = record.cause === undefined ? undefined : fromErrorRecord(record.cause);
+  const bare =
+    record.errors === undefined
+      ? new Error(record.message, { cause })
+      : new AggregateError(record.errors.map(fromErrorRecord), record.message, { cause });
   const error = Object.assign(
-    new Error(record.message, { cause }),
+    bare,
     record.code === undefined ? {} : { code: record.code },
+    record.thrown === undefined ? {} : { thrown: record.thrown },
   );
   error.name = record.name;
   if (record.stack !== undefined) error.stack = record.stack;
@@ -232,12 +268,47 @@ export function fromErrorRecord(record: ErrorRecord): Error {
   return error;
 }
 
-/** One line that says what was thrown, for messages; never throws itself. */
+/** One line that says what was thrown, for messages; a long text is cut, since the cause has the whole. Never throws itself. */
 export function describeThrown(thrown: unknown): string {
-  if (thrown instanceof Error) return thrown.message === "" ? thrown.name : thrown.message;
-  if (typeof thrown === "string") return JSON.stringify(thrown);
+  if (isError(thrown)) return cut(textField(thrown, "message") || textField(thrown, "name") || unreadable);
+  if (typeof thrown === "string") return JSON.stringify(cut(thrown));
+  if (typeof thrown === "function") return "a function";
   if (typeof thrown === "object" && thrown !== null) return "an object that is not an Error";
   return String(thrown);
+}
+
+const unreadable = "an error whose message cannot be read";
+
+/** As much of a text as a message takes. */
+const longestText = 1_000;
+
+function cut(text: string): string {
+  return text.length <= longestText ? text : `${text.slice(0, longestText)}… (${text.length} characters)`;
+}
+
+/** What was thrown, as far as text can say it. */
+function shown(thrown: unknown): string {
+  if (typeof thrown !== "object" || thrown === null)
+    return typeof thrown === "string" ? JSON.stringify(thrown) : describeThrown(thrown);
+  try {
+    return cut(JSON.stringify(thrown));
+  } catch {
+    return describeThrown(thrown);
+  }
+}
+
+/** A field of something thrown; one whose getter throws is not there. */
+function fieldOf(thrown: object, name: string): unknown {
+  try {
+    return Reflect.get(thrown, name);
+  } catch {
+    return undefined;
+  }
+}
+
+function textField(thrown: object, name: string): string | undefined {
+  const value = fieldOf(thrown, name);
+  return typeof value === "string" ? value : undefined;
 }
 
 function describePlace(place: ErrorPlace, said: string): string {

@@ -8,10 +8,13 @@ export type JsonObject = { readonly [key: string]: Json };
 
 type Primitive = string | number | bigint | boolean | symbol | null | undefined;
 
+/** Named like this, because where the platform's types are not loaded a bare `URL` would make `any` of every type below. */
+type Link = typeof globalThis extends { readonly URL: { readonly prototype: infer Instance } } ? Instance : never;
+
 /** `Value` with every property, item, entry and member read-only, to any depth. */
 export type DeepReadonly<Value> = unknown extends Value
   ? Value
-  : Value extends Primitive | ((...args: never[]) => unknown) | Date | RegExp | URL | Error
+  : Value extends Primitive | ((...args: never[]) => unknown) | Date | RegExp | Link | Error
     ? Value
     : Value extends ReadonlyMap<infer Key, infer Item>
       ? ReadonlyMap<DeepReadonly<Key>, DeepReadonly<Item>>
@@ -21,34 +24,42 @@ export type DeepReadonly<Value> = unknown extends Value
           ? Value
           : { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> };
 
+/** How many levels a value may have. Deeper ones are refused where they would be saved: to walk them takes more stack than there is. */
+export const deepestLevel = 500;
+
 /**
  * Freeze a value and all that it holds, entries of maps and sets too. Typed arrays cannot be frozen, and a frozen regular
  * expression cannot match: both stay as they are. What was walked before is not walked again, so that the cost is that of
  * the new parts.
  */
 export function deepFreeze<Value>(value: Value): Value {
-  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || value instanceof RegExp) return value;
+  freezeFrom(value, 0);
+  return value;
+}
+
+function freezeFrom(value: unknown, level: number): void {
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || value instanceof RegExp) return;
+  if (level > deepestLevel) return;
   if (Object.isFrozen(value)) {
     // Somebody else's Object.freeze, such as that of a read-only schema, goes one level deep: look inside once.
-    if (walked.has(value)) return value;
+    if (walked.has(value)) return;
     walked.add(value);
-  } else close(value);
-  for (const key of Object.keys(value)) deepFreeze(value[key as keyof Value]);
-  return value;
+  } else close(value, level);
+  for (const key of Object.keys(value)) freezeFrom(value[key as keyof typeof value], level + 1);
 }
 
 const walked: WeakSet<object> = new WeakSet();
 
-function close(value: object): void {
+function close(value: object, level: number): void {
   if (value instanceof Map) {
     Object.defineProperties(value, closedMap);
     for (const [key, item] of value) {
-      deepFreeze(key);
-      deepFreeze(item);
+      freezeFrom(key, level + 1);
+      freezeFrom(item, level + 1);
     }
   } else if (value instanceof Set) {
     Object.defineProperties(value, closedSet);
-    for (const item of value) deepFreeze(item);
+    for (const item of value) freezeFrom(item, level + 1);
   } else if (value instanceof Date) Object.defineProperties(value, closedDate);
   Object.freeze(value);
 }
@@ -85,15 +96,15 @@ export function sameData(left: unknown, right: unknown): boolean {
  * A frozen copy of plain data, which its owner may go on changing. Arrays and plain objects are copied, cycles included;
  * everything else is taken over as it is, and so is what is frozen already.
  */
-export function frozenCopy<Value>(value: Value, copies: Map<unknown, unknown> = new Map()): Value {
-  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+export function frozenCopy<Value>(value: Value, copies: Map<unknown, unknown> = new Map(), level = 0): Value {
+  if (typeof value !== "object" || value === null || level > deepestLevel || Object.isFrozen(value)) return value;
   if (!Array.isArray(value) && !isPlainObject(value)) return value;
   const known = copies.get(value);
   if (known !== undefined) return known as Value;
   const copy: object = Array.isArray(value) ? [] : Object.create(Object.getPrototypeOf(value));
   copies.set(value, copy);
   for (const key of Object.keys(value)) {
-    const child = frozenCopy(value[key as keyof Value], copies);
+    const child = frozenCopy(value[key as keyof Value], copies, level + 1);
     Object.defineProperty(copy, key, { value: child, enumerable: true, configurable: true, writable: true });
   }
   return Object.freeze(copy) as Value;
@@ -102,6 +113,52 @@ export function frozenCopy<Value>(value: Value, copies: Map<unknown, unknown> = 
 /** Tell whether a value is an object made by a literal or by JSON.parse. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
+  const prototype = prototypeOf(value);
   return prototype === Object.prototype || prototype === null;
+}
+
+/** A proxy may refuse to tell: then it is of no kind that is known. */
+function prototypeOf(value: object): unknown {
+  try {
+    return Object.getPrototypeOf(value);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Kinds of objects that every codec knows and that hold nothing else. */
+const leaves: ReadonlySet<unknown> = new Set([
+  Date.prototype,
+  RegExp.prototype,
+  ArrayBuffer.prototype,
+  Uint8Array.prototype,
+  Float32Array.prototype,
+  Float64Array.prototype,
+]);
+
+/**
+ * Tell whether a value is plain data all through: no function, no symbol, no class, nothing deeper than {@link deepestLevel},
+ * so that saving it cannot fail. What is not may still be savable: the codec decides.
+ */
+export function isData(value: unknown): boolean {
+  try {
+    return isDataFrom(value, 0);
+  } catch {
+    // A getter or a proxy threw.
+    return false;
+  }
+}
+
+function isDataFrom(value: unknown, level: number): boolean {
+  if (typeof value !== "object") return typeof value !== "function" && typeof value !== "symbol";
+  if (value === null) return true;
+  if (level >= deepestLevel) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Array.prototype) {
+    for (const item of value as readonly unknown[]) if (!isDataFrom(item, level + 1)) return false;
+    return true;
+  }
+  if (prototype !== Object.prototype && prototype !== null) return leaves.has(prototype);
+  for (const key of Object.keys(value)) if (!isDataFrom(value[key as keyof typeof value], level + 1)) return false;
+  return Object.getOwnPropertySymbols(value).length === 0;
 }

@@ -2,6 +2,7 @@
  * Schemas at the borders: zod first, any validator that speaks Standard Schema.
  * Types are read from the standard's type slot, so that inference stays cheap.
  */
+import { describeThrown } from "./errors.ts";
 import { isPlainObject } from "./json.ts";
 
 /** The part of a Standard Schema (version 1) that Statewright uses. */
@@ -36,12 +37,22 @@ export interface SchemaIssue {
   readonly message: string;
 }
 
-/** Parse `value`: the output, or the issues. A schema that answers with a promise is refused as an issue. */
+/** What parsing gives: the output, or the issues and, where the schema or the value threw, what was thrown. */
+export type ParseResult<Output> =
+  | { readonly ok: true; readonly value: Output }
+  | { readonly ok: false; readonly issues: readonly SchemaIssue[]; readonly cause?: unknown };
+
+/** Parse `value`: the output, or the issues. A schema that answers with a promise is refused as an issue, and so is one that throws. */
 export function parseWith<Output>(
   schema: Schema<unknown, Output> | Schema<never, Output>,
   value: unknown,
-): { readonly ok: true; readonly value: Output } | { readonly ok: false; readonly issues: readonly SchemaIssue[] } {
-  const result = schema["~standard"].validate(value);
+): ParseResult<Output> {
+  let result: SchemaResult<Output> | Promise<SchemaResult<Output>>;
+  try {
+    result = schema["~standard"].validate(value);
+  } catch (cause) {
+    return { ok: false, issues: [{ path: "", message: `it cannot be read: ${describeThrown(cause)}` }], cause };
+  }
   if (result instanceof Promise) {
     result.catch(ignoreAsyncIssue);
     return {

@@ -36,6 +36,8 @@ export interface Control {
   readonly held?: readonly Held[];
   /** Supersteps that the run has taken, over all its resumes: what the step limit counts. */
   readonly steps?: number;
+  /** In an inner graph: the task of the graph around it that called it, and the checkpoint that decided that task. */
+  readonly caller?: { readonly task: string; readonly checkpoint: number | undefined };
   /** What a hand-drawn machine has set going. */
   readonly pending?: Pending;
 }

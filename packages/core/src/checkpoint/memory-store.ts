@@ -19,18 +19,23 @@ import type {
   ThreadRow,
 } from "./store.ts";
 import {
-  branchExists,
   busy,
+  byDue,
   checkFilter,
   checkFollows,
   closed,
+  type ForkedLine,
   fenced,
+  forkedLines,
   isBase,
+  isChildLine,
   latestTime,
+  parentOfNewLine,
   unknownBranch,
   unknownCheckpoint,
   unknownThread,
 } from "./store-rules.ts";
+import type { TimerChange, TimerRow } from "./timer.ts";
 
 /** A store in memory, and what tests need of it: more owners of the same threads, and their sudden death. */
 export interface MemoryStore extends Store {
@@ -42,7 +47,7 @@ export interface MemoryStore extends Store {
 
 /** A store that lives as long as this process. */
 export function memoryStore(): MemoryStore {
-  return ownerOf(new Map());
+  return ownerOf(Object.assign(new Map<string, Thread>(), { runs: 0 }));
 }
 
 interface Owner {
@@ -55,15 +60,22 @@ interface Shape {
   readonly shape: string;
 }
 
+interface Saved {
+  readonly checkpoint: CheckpointWithDeltas;
+  readonly writtenBy: Shape;
+  readonly line: Line;
+}
+
 interface Line {
   readonly name: string;
   readonly from: number | undefined;
-  /** The branch that `from` is on. */
+  /** The line that `from` is on. */
   readonly origin: Line | undefined;
-  readonly checkpoints: { readonly checkpoint: CheckpointWithDeltas; readonly writtenBy: Shape }[];
+  readonly checkpoints: Saved[];
   /** The journal by step, so that a fold looks at its own step only. */
   readonly effects: Map<number, Map<string, EffectRow>>;
   readonly interrupts: Map<string, InterruptRow>;
+  readonly timers: Map<string, TimerRow>;
   run: string | undefined;
 }
 
@@ -72,7 +84,10 @@ interface Thread {
   readonly createdAt: number;
   readonly headBranch: string;
   readonly lines: Map<string, Line>;
-  readonly runs: Map<string, RunRow>;
+  /** The checkpoints of all lines, by id. */
+  readonly checkpoints: Map<number, Saved>;
+  /** Each with its number among all runs of all threads: a clock that was set back does not change their order. */
+  readonly runs: Map<string, { readonly row: RunRow; readonly nth: number }>;
   owner: Owner | undefined;
   /** What the owner runs: checkpoints are written by it. */
   writer: Shape;
@@ -84,7 +99,7 @@ interface Thread {
   updatedAt: number;
 }
 
-type Threads = Map<string, Thread>;
+type Threads = Map<string, Thread> & { runs: number };
 
 function ownerOf(threads: Threads): MemoryStore {
   const self: Owner = { alive: true };
@@ -150,11 +165,9 @@ function ownerOf(threads: Threads): MemoryStore {
       }),
     branches: (id) =>
       read(() =>
-        [...(threads.get(id)?.lines.values() ?? [])].map(({ name, from, checkpoints }) => ({
-          name,
-          from,
-          head: checkpoints.at(-1)?.checkpoint.id ?? from,
-        })),
+        [...(threads.get(id)?.lines.values() ?? [])]
+          .filter(({ name }) => !isChildLine(name))
+          .map((line) => ({ name: line.name, from: line.from, head: endOf(line) })),
       ),
     runs: (filter = {}) =>
       read(() => {
@@ -162,13 +175,13 @@ function ownerOf(threads: Threads): MemoryStore {
         const runs = [...threads.values()]
           .filter(({ id }) => matches(filter.thread, id))
           .flatMap((thread) => [...thread.runs.values()]);
-        const found = runs.filter(({ status }) => matches(filter.status, status));
+        const found = runs.filter(({ row }) => matches(filter.status, row.status));
         return found
-          .reverse()
-          .sort((one, other) => other.startedAt - one.startedAt)
-          .slice(0, filter.limit);
+          .sort((one, other) => other.nth - one.nth)
+          .slice(0, filter.limit)
+          .map(({ row }) => row);
       }),
-    checkpoint: (id, checkpoint) => read(() => rowOf(find(threads.get(id), checkpoint)?.checkpoint)),
+    checkpoint: (id, checkpoint) => read(() => rowOf(threads.get(id)?.checkpoints.get(checkpoint)?.checkpoint)),
     head: (id, name) => read(() => rowOf(lineOf(threads.get(id), name)?.checkpoints.at(-1)?.checkpoint)),
     history: (id, page) =>
       read(() => {
@@ -180,7 +193,7 @@ function ownerOf(threads: Threads): MemoryStore {
       }),
     state: (id, checkpoint) =>
       read(() => {
-        const found = find(threads.get(id), checkpoint);
+        const found = threads.get(id)?.checkpoints.get(checkpoint);
         if (found === undefined) throw unknownCheckpoint(id, checkpoint);
         return channelRows(lineage(found.line).filter((each) => each.id <= checkpoint));
       }),
@@ -192,6 +205,19 @@ function ownerOf(threads: Threads): MemoryStore {
           .flatMap(([, effects]) => [...effects.values()]),
       ),
     interrupts: (id, name) => read(() => [...(threads.get(id)?.lines.get(name)?.interrupts.values() ?? [])]),
+    timers: (filter = {}) =>
+      read(() => {
+        checkFilter("timers", filter, ["thread", "dueBy"]);
+        const lines = [...threads.values()]
+          .filter(({ id }) => matches(filter.thread, id))
+          .flatMap((thread) => [...thread.lines.values()]);
+        const rows = lines.flatMap(({ timers }) => [...timers.values()]);
+        const { dueBy = Number.POSITIVE_INFINITY } = filter;
+        return rows
+          .filter(({ dueAt }) => dueAt <= dueBy)
+          .sort(byDue)
+          .slice(0, filter.limit);
+      }),
     close: () => {
       flush();
       for (const thread of threads.values()) if (thread.owner === self) thread.owner = undefined;
@@ -234,7 +260,7 @@ function claim(threads: Threads, self: Owner, request: ClaimRequest): Claim {
     nextCheckpoint: thread.checkpoint + 1,
     writtenBy: head?.writtenBy ?? writer,
     head: rowOf(head?.checkpoint),
-    run: line.run === undefined ? undefined : thread.runs.get(line.run),
+    run: line.run === undefined ? undefined : thread.runs.get(line.run)?.row,
     recovered,
   };
 }
@@ -243,15 +269,15 @@ function claim(threads: Threads, self: Owner, request: ClaimRequest): Claim {
 function apply(threads: Threads, self: Owner, commit: Commit): void {
   const thread = threads.get(commit.thread);
   if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw fenced(commit);
-  const line = thread.lines.get(commit.branch);
-  if (line === undefined) throw unknownBranch(commit.thread, commit.branch);
+  const line = thread.lines.get(commit.branch) ?? newChildLine(thread, commit);
   const head = line.checkpoints.at(-1)?.checkpoint;
-  if (commit.checkpoint !== undefined) checkFollows(commit.checkpoint, head, thread.checkpoint, commit);
+  if (commit.checkpoint !== undefined) checkFollows(commit.checkpoint, endOf(line), thread.checkpoint, commit);
   if (commit.run !== undefined) checkId("run", commit.run.id);
 
   if (commit.run !== undefined) {
-    if (!thread.runs.has(commit.run.id)) thread.run = line.run = commit.run.id;
-    thread.runs.set(commit.run.id, commit.run);
+    const known = thread.runs.get(commit.run.id);
+    if (known === undefined) thread.run = line.run = commit.run.id;
+    thread.runs.set(commit.run.id, { row: commit.run, nth: known?.nth ?? ++threads.runs });
   }
   for (const effect of commit.effects ?? []) putEffect(line, effect);
   if (commit.checkpoint !== undefined) {
@@ -261,9 +287,19 @@ function apply(threads: Threads, self: Owner, commit: Commit): void {
   }
   for (const interrupt of commit.interrupts ?? [])
     line.interrupts.set(interrupt.id, { ...interrupt, branch: line.name });
+  for (const change of commit.timers ?? []) changeTimer(thread.id, line, change);
   thread.seq = Math.max(thread.seq, commit.seq);
   thread.updatedAt = Math.max(thread.updatedAt, latestTime(commit));
   if (commit.release === true) thread.owner = undefined;
+}
+
+/** The line that the first checkpoint of a child line makes; the thread does not have it yet. */
+function newChildLine(thread: Thread, commit: Commit): Line {
+  const parent = parentOfNewLine(commit);
+  if (!thread.lines.has(parent)) throw unknownBranch(thread.id, parent);
+  const from = commit.checkpoint?.row.parent;
+  const origin = from === undefined ? undefined : thread.checkpoints.get(from)?.line;
+  return newLine(commit.branch, origin === undefined ? undefined : from, origin);
 }
 
 function branch(threads: Threads, write: BranchWrite): CheckpointRow {
@@ -272,36 +308,49 @@ function branch(threads: Threads, write: BranchWrite): CheckpointRow {
   const thread = threads.get(write.thread);
   if (thread === undefined) throw unknownThread(write.thread);
   if (thread.owner?.alive === true) throw busy(write.thread);
-  const found = find(thread, write.from);
-  if (found === undefined) throw unknownCheckpoint(write.thread, write.from);
-  if (thread.lines.has(write.branch)) throw branchExists(write.thread, write.branch);
-  const line = newLine(write.branch, write.from, found.line);
-  const row = {
-    ...write.checkpoint.row,
-    id: thread.checkpoint + 1,
-    branch: write.branch,
-    parent: write.from,
-    seq: thread.seq + 1,
-  };
-  thread.lines.set(write.branch, line);
-  append(thread, line, { row, deltas: write.checkpoint.deltas }, found.writtenBy);
-  for (const interrupt of write.interrupts) line.interrupts.set(interrupt.id, { ...interrupt, branch: write.branch });
+  const [outer, ...inner] = forkedLines(write, {
+    origin: (from) => thread.checkpoints.get(from),
+    has: (line) => thread.lines.has(line),
+  });
+
+  const row = startLine(thread, outer, write.interrupts);
+  for (const line of inner) startLine(thread, line, []);
+  return row;
+}
+
+function startLine(
+  thread: Thread,
+  { line: name, from, origin, checkpoint }: ForkedLine<Saved>,
+  interrupts: readonly InterruptRow[],
+): CheckpointRow {
+  const line = newLine(name, from, origin.line);
+  const row = { ...checkpoint.row, id: thread.checkpoint + 1, branch: name, parent: from, seq: thread.seq + 1 };
+  append(thread, line, { row, deltas: checkpoint.deltas }, origin.writtenBy);
+  for (const interrupt of interrupts) line.interrupts.set(interrupt.id, { ...interrupt, branch: name });
   thread.seq = row.seq;
   thread.updatedAt = Math.max(thread.updatedAt, row.at);
   return row;
 }
 
 function append(thread: Thread, line: Line, { row, deltas }: CheckpointWrite, writtenBy: Shape = thread.writer): void {
-  line.checkpoints.push({
-    checkpoint: { ...row, branch: line.name, deltas: deltas.map((delta) => ({ ...delta, base: isBase(delta) })) },
-    writtenBy,
-  });
+  const bases = deltas.map((delta) => ({ ...delta, base: isBase(delta) }));
+  const saved = { checkpoint: { ...row, branch: line.name, deltas: bases }, writtenBy, line };
+  line.checkpoints.push(saved);
+  thread.checkpoints.set(row.id, saved);
+  thread.lines.set(line.name, line);
   thread.checkpoint = row.id;
 }
 
 function putEffect(line: Line, effect: EffectRow): void {
   const effects = line.effects.get(effect.step) ?? new Map<string, EffectRow>();
   line.effects.set(effect.step, effects.set(JSON.stringify([effect.task, effect.key]), effect));
+}
+
+function changeTimer(thread: string, line: Line, change: TimerChange): void {
+  const { id, generation } = "arm" in change ? change.arm : change.drop;
+  if ((line.timers.get(id)?.generation ?? 0) > generation) return;
+  if ("arm" in change) line.timers.set(id, { ...change.arm, thread, branch: line.name });
+  else line.timers.delete(id);
 }
 
 function fold(line: Line, step: number): void {
@@ -334,16 +383,13 @@ function channelRows(newestFirst: readonly CheckpointWithDeltas[]): readonly Cha
   return [...rows].map(([channel, deltas]) => ({ channel, deltas: deltas.map(({ kind, text }) => ({ kind, text })) }));
 }
 
-function find(thread: Thread | undefined, checkpoint: number) {
-  for (const line of thread?.lines.values() ?? []) {
-    const found = line.checkpoints.find((each) => each.checkpoint.id === checkpoint);
-    if (found !== undefined) return { ...found, line };
-  }
-  return undefined;
-}
-
 function lineOf(thread: Thread | undefined, name: string | undefined): Line | undefined {
   return thread?.lines.get(name ?? thread.headBranch);
+}
+
+/** The checkpoint that the next one of a line goes on from. */
+function endOf(line: Line): number | undefined {
+  return line.checkpoints.at(-1)?.checkpoint.id ?? line.from;
 }
 
 function newThread(id: string, headBranch: string, writer: Shape, at: number): Thread {
@@ -352,6 +398,7 @@ function newThread(id: string, headBranch: string, writer: Shape, at: number): T
     createdAt: at,
     headBranch,
     lines: new Map(),
+    checkpoints: new Map(),
     runs: new Map(),
     owner: undefined,
     writer,
@@ -365,13 +412,22 @@ function newThread(id: string, headBranch: string, writer: Shape, at: number): T
 }
 
 function newLine(name: string, from: number | undefined, origin: Line | undefined): Line {
-  return { name, from, origin, checkpoints: [], effects: new Map(), interrupts: new Map(), run: undefined };
+  return {
+    name,
+    from,
+    origin,
+    checkpoints: [],
+    effects: new Map(),
+    interrupts: new Map(),
+    timers: new Map(),
+    run: undefined,
+  };
 }
 
 function threadRow(thread: Thread | undefined): ThreadRow | undefined {
   if (thread === undefined) return undefined;
   const { id, createdAt, updatedAt, headBranch, run, writtenBy } = thread;
-  const status = run === undefined ? undefined : thread.runs.get(run)?.status;
+  const status = run === undefined ? undefined : thread.runs.get(run)?.row.status;
   return { id, graph: writtenBy.graph, version: writtenBy.version, createdAt, updatedAt, headBranch, status };
 }
 

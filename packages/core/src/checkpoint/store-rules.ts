@@ -1,7 +1,9 @@
 /** The rules that every store shares, and its refusals in the same words everywhere. For those who write a store. */
 import { StatewrightError } from "../base/errors.ts";
-import type { CheckpointRow, DeltaRow } from "./checkpoint.ts";
-import type { CheckpointWrite, Commit } from "./store.ts";
+import { checkId } from "../base/ids.ts";
+import type { DeltaRow } from "./checkpoint.ts";
+import type { BranchWrite, CheckpointWrite, Commit } from "./store.ts";
+import type { TimerRow } from "./timer.ts";
 
 /** A value that replaces what was before needs nothing of it: such a delta is a base, whatever its writer said. */
 export function isBase(delta: DeltaRow): boolean {
@@ -16,19 +18,95 @@ export function latestTime({ run, checkpoint, effects, interrupts }: Commit): nu
   return latest;
 }
 
-/** Throws `store_failed` unless a checkpoint continues its branch: its parent is the head, its id is new in the thread. */
+/** Tell whether a line is a child line: the rows of an inner graph, of which lists know nothing. */
+export function isChildLine(line: string): boolean {
+  return line.includes("/");
+}
+
+/**
+ * The parent line of a child line that a commit is the first to name. Throws `unknown_branch` when the commit makes no
+ * line: it names a branch, or has no checkpoint; throws `invalid_id` for a name outside the grammar (rule R4).
+ */
+export function parentOfNewLine({ thread, branch, checkpoint }: Commit): string {
+  if (checkpoint === undefined || !isChildLine(branch)) throw unknownBranch(thread, branch);
+  return parentLine(branch);
+}
+
+/** A line that a fork makes, and what its store knows of the checkpoint that it goes on from. */
+export interface ForkedLine<Origin> {
+  readonly line: string;
+  readonly from: number;
+  readonly origin: Origin;
+  readonly checkpoint: CheckpointWrite;
+}
+
+/**
+ * The lines that a fork makes, the branch first, each after its parent line. Throws `unknown_checkpoint`, `thread_exists`,
+ * and for a line that is not a child line of the branch `invalid_id`, or `unknown_branch` when its parent line is missing.
+ */
+export function forkedLines<Origin>(
+  { thread, branch, from, checkpoint, inner = [] }: BranchWrite,
+  find: { readonly origin: (from: number) => Origin | undefined; readonly has: (line: string) => boolean },
+): readonly [ForkedLine<Origin>, ...ForkedLine<Origin>[]] {
+  const names = new Set<string>();
+  const forked = (start: Omit<ForkedLine<Origin>, "origin">): ForkedLine<Origin> => {
+    const parent = start.line === branch ? undefined : parentInBranch(branch, start.line);
+    const origin = find.origin(start.from);
+    if (origin === undefined) throw unknownCheckpoint(thread, start.from);
+    if (names.has(start.line) || find.has(start.line)) throw branchExists(thread, start.line);
+    if (parent !== undefined && !names.has(parent)) throw unknownBranch(thread, parent);
+    names.add(start.line);
+    return { ...start, origin };
+  };
+  return [forked({ line: branch, from, checkpoint }), ...inner.map(forked)];
+}
+
+function parentInBranch(branch: string, line: string): string {
+  if (line.startsWith(`${branch}/`)) return parentLine(line);
+  throw new StatewrightError("invalid_id", {
+    what: `the line ${JSON.stringify(line)} is not a child line of the branch "${branch}"`,
+    next: `Let its name begin with "${branch}/"`,
+    place: { branch },
+  });
+}
+
+function parentLine(line: string): string {
+  for (const segment of line.split("/")) checkId("segment of a line", segment);
+  return line.slice(0, line.lastIndexOf("/"));
+}
+
+/** Throws `store_failed` unless a checkpoint continues its line: its parent is the head, its id is new in the thread. */
 export function checkFollows(
   { row }: CheckpointWrite,
-  head: Pick<CheckpointRow, "id"> | undefined,
+  head: number | undefined,
   lastId: number,
   place: { readonly thread: string; readonly branch: string },
 ): void {
-  if (row.parent === head?.id && row.id > lastId) return;
+  if (row.parent === head && row.id > lastId) return;
   throw new StatewrightError("store_failed", {
-    what: `checkpoint ${row.id} with the parent ${row.parent ?? "none"} does not continue the branch, whose head is ${head?.id ?? "none"} in a thread that came to ${lastId}`,
+    what: `checkpoint ${row.id} with the parent ${row.parent ?? "none"} does not continue the line, whose head is ${head ?? "none"} in a thread that came to ${lastId}`,
     next: "Report this as a bug of the engine that wrote it",
     place,
   });
+}
+
+/** The order in which timers are listed: by time, then by id, thread and line, text by its code points. */
+export function byDue(one: TimerRow, other: TimerRow): number {
+  return (
+    one.dueAt - other.dueAt ||
+    compareText(one.id, other.id) ||
+    compareText(one.thread, other.thread) ||
+    compareText(one.branch, other.branch)
+  );
+}
+
+/** UTF-8 sorts so, and UTF-16, by which `<` compares, does not. */
+function compareText(one: string, other: string): number {
+  for (let at = 0; at < Math.min(one.length, other.length); at++) {
+    const difference = (one.codePointAt(at) ?? 0) - (other.codePointAt(at) ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return one.length - other.length;
 }
 
 /** Throws `invalid_option` for a key that an options object does not have (rule R3). */

@@ -3,10 +3,15 @@
  *
  * One writer owns a thread at a time. It claims the thread, gets an epoch, and every commit carries that epoch: the
  * commit of a writer whose epoch is no longer the newest is refused whole with `fenced`.
+ *
+ * A thread has branches, and a branch has child lines: the rows of inner graphs. A child line is named by its parent
+ * line, a "/" and an id, to any depth: `main/2:0`, `main/2:0/research`. Checkpoint ids and sequence numbers count over
+ * all lines of a thread; each line has its own head, journal and questions.
  */
 import type { StatewrightError } from "../base/errors.ts";
 import type { CheckpointRow, DeltaRow, RunRow, RunStatus } from "./checkpoint.ts";
 import type { EffectRow, InterruptRow } from "./journal.ts";
+import type { TimerChange, TimerRow } from "./timer.ts";
 
 /** What a writer says when it takes a thread. The thread and the branch are made when they are not there. */
 export interface ClaimRequest {
@@ -48,16 +53,23 @@ export interface CheckpointWrite {
 /** One atomic write by the owner of a thread: all of it or nothing. */
 export interface Commit {
   readonly thread: string;
+  /**
+   * The line to write: a branch, or a child line of one. The first checkpoint of a child line makes it: empty when that
+   * checkpoint has no parent, and otherwise going on from the checkpoint of any line that it names, as a fork does.
+   */
   readonly branch: string;
   readonly epoch: number;
   /** The last sequence number that this commit uses. */
   readonly seq: number;
+  /** Comes with commits to branches only. */
   readonly run?: RunRow | undefined;
   /** Insert or replace, by step, task and key. */
   readonly effects?: readonly EffectRow[];
   readonly checkpoint?: CheckpointWrite | undefined;
   /** Insert or replace, by id. */
   readonly interrupts?: readonly InterruptRow[];
+  /** What became of the line's timers, in order. */
+  readonly timers?: readonly TimerChange[] | undefined;
   /** Let the thread go in the same write. */
   readonly release?: boolean;
 }
@@ -70,6 +82,12 @@ export interface BranchWrite {
   readonly checkpoint: CheckpointWrite;
   /** Answered questions of the step of `from` that the new branch takes over, so that they are not asked again. */
   readonly interrupts: readonly InterruptRow[];
+  /** Child lines of the new branch, each after its parent line, that go on from a checkpoint with one of their own. */
+  readonly inner?: readonly {
+    readonly line: string;
+    readonly from: number;
+    readonly checkpoint: CheckpointWrite;
+  }[];
 }
 
 /** A thread, as lists show it. */
@@ -105,16 +123,18 @@ export interface Store {
   /**
    * Queue an atomic write; it is refused with `fenced` once the thread was released or taken by another. `told` is
    * called once, synchronously after the write is durable or has failed, in the order of the calls; never inside this
-   * call.
+   * call. A write without a checkpoint to a line that is not there is refused with `unknown_branch`, and so is the first
+   * one to a child line whose parent line is not there; a name outside the grammar with `invalid_id`.
    */
   commit(commit: Commit, told: (failure?: StatewrightError) => void): void;
   /**
-   * Make a branch and give its first checkpoint as written: `id`, `seq` and `parent` are the store's to choose. Throws
-   * `unknown_thread`, `unknown_checkpoint`, `thread_exists` when the name is taken, `thread_busy` while a living owner
-   * writes the thread.
+   * Make a branch, and its child lines, and give its first checkpoint as written: `id`, `seq` and `parent` are the
+   * store's to choose. Throws `unknown_thread`, `unknown_checkpoint`, `thread_exists` when a name is taken,
+   * `invalid_id` for a line that is not a child line of the branch, `thread_busy` while a living owner writes the thread.
    */
   branch(write: BranchWrite): Promise<CheckpointRow>;
-  // What is not there reads as `undefined` or an empty list; only `state` throws `unknown_checkpoint`.
+  // What is not there reads as `undefined` or an empty list; only `state` throws `unknown_checkpoint`. Where a read takes
+  // a branch, it takes a child line too; no list of threads, runs or branches shows child lines.
   thread(thread: string): Promise<ThreadRow | undefined>;
   /** Threads, most recently changed first; `status` is that of a thread's newest run. */
   threads(filter?: {
@@ -128,7 +148,7 @@ export interface Store {
   ): Promise<
     readonly { readonly name: string; readonly from: number | undefined; readonly head: number | undefined }[]
   >;
-  /** Runs, most recently started first. */
+  /** Runs, those that began last before the others, whatever the clock said. */
   runs(filter?: {
     readonly thread?: string;
     readonly status?: RunStatus;
@@ -148,5 +168,11 @@ export interface Store {
   effects(thread: string, branch: string, step?: number): Promise<readonly EffectRow[]>;
   /** Questions of a branch, answered and open, oldest first. */
   interrupts(thread: string, branch: string): Promise<readonly InterruptRow[]>;
+  /** Timers of all lines, those due first before the others, and those due together by id; `dueBy` ends the list at a time, that one included. */
+  timers(filter?: {
+    readonly thread?: string;
+    readonly dueBy?: number;
+    readonly limit?: number;
+  }): Promise<readonly TimerRow[]>;
   close(): void;
 }

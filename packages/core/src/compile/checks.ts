@@ -1,32 +1,10 @@
 /** The checks of a definition: every problem at once, each with a code, a place and a hint. */
-import { StatewrightError } from "../base/errors.ts";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition } from "../define/graph.ts";
-
-/** One thing that is wrong with a graph. */
-export interface GraphProblem {
-  readonly code:
-    | "reserved_name"
-    | "missing_start"
-    | "unknown_node"
-    | "missing_edge"
-    | "unreachable_node"
-    | "no_way_out"
-    | "join_never_fills"
-    | "route_without_targets"
-    | "task_without_send"
-    | "tools_without_messages"
-    | "empty_tool_node"
-    | "history_state"
-    | "inline_actor"
-    | "missing_actor"
-    | "unsupported_actor"
-    | "live_actor"
-    | "unknown_effect";
-  readonly node: string;
-  readonly message: string;
-  readonly hint: string;
-}
+import { claimProblems } from "./claim-problems.ts";
+import { drawingOf } from "./durable.ts";
+import { inputProblems } from "./input-problems.ts";
+import { type GraphProblem, refuseProblems } from "./problem.ts";
 
 const reserved: ReadonlySet<string> = new Set([
   START,
@@ -45,20 +23,90 @@ export function checkDefinition(graph: GraphDefinition): void {
   refuseProblems("graph", graph.name, problemsOf(graph));
 }
 
-/** Throw `invalid_graph` with all problems of a definition, if there are any. */
-export function refuseProblems(kind: "graph" | "machine", name: string, problems: readonly GraphProblem[]): void {
-  if (problems.length === 0) return;
-  throw new StatewrightError("invalid_graph", {
-    what: `the ${kind} "${name}" has ${problems.length === 1 ? "a problem" : `${problems.length} problems`}: ${problems.map((problem) => `${problem.message} (${problem.hint})`).join("; ")}`,
-    next: "Mend the definition",
-    place: { graph: name },
-    details: problems,
+/** Every problem of a definition, in the order of its nodes. */
+function problemsOf(graph: GraphDefinition): readonly GraphProblem[] {
+  return [
+    ...nameProblems(graph),
+    ...edgeProblems(graph),
+    ...nodeProblems(graph),
+    ...privateProblems(graph),
+    ...inputProblems(graph),
+    ...claimProblems(graph),
+    ...subgraphProblems(graph),
+    ...reachProblems(graph),
+  ];
+}
+
+function privateProblems({ private: hidden, state: { channels } }: GraphDefinition): GraphProblem[] {
+  return [...hidden].flatMap((name): GraphProblem[] => {
+    const channel = Object.hasOwn(channels, name) ? channels[name] : undefined;
+    if (channel === undefined)
+      return [
+        {
+          code: "unknown_channel",
+          node: START,
+          message: `the private channel "${name}" is not in the state`,
+          hint: `channels are ${Object.keys(channels).join(", ")}`,
+        },
+      ];
+    if (channel.initial() !== undefined) return [];
+    return [
+      {
+        code: "private_input",
+        node: START,
+        message: `the private channel "${name}" has no default, and no input may hold it`,
+        hint: "give it a default",
+      },
+    ];
   });
 }
 
-/** Every problem of a definition, in the order of its nodes. */
-function problemsOf(graph: GraphDefinition): readonly GraphProblem[] {
-  return [...nameProblems(graph), ...edgeProblems(graph), ...nodeProblems(graph), ...reachProblems(graph)];
+function subgraphProblems(graph: GraphDefinition): GraphProblem[] {
+  return [...graph.nodes.values()].flatMap(({ name: node, kind, subgraph, policy }): GraphProblem[] => {
+    if (subgraph === undefined) return [];
+    const { graph: inner, persistence } = subgraph;
+    const problems: GraphProblem[] = [];
+    if (drawingOf(inner) !== undefined)
+      problems.push({
+        code: "drawn_subgraph",
+        node,
+        message: `the subgraph "${node}" is a machine drawn by hand`,
+        hint: "run it on a thread of its own, or invoke machines from a machine",
+      });
+    if (persistence === "kept" && kind === "task")
+      problems.push({
+        code: "kept_subgraph_sent",
+        node,
+        message: `the subgraph "${node}" keeps its state, and sends would call it several times at once`,
+        hint: 'use persistence "per-call" where a node receives sends',
+      });
+    if (policy.effect === "once")
+      problems.push({
+        code: "once_subgraph",
+        node,
+        message: `the subgraph "${node}" is declared once`,
+        hint: "what may happen once is said by its own nodes, tools and steps, each of which is recorded",
+      });
+    if (persistence === "none" && mustBeSaved(inner))
+      problems.push({
+        code: "unsaved_subgraph",
+        node,
+        message: `the subgraph "${node}" is not saved, and it may ask a person or do something once`,
+        hint: 'use persistence "per-call"',
+      });
+    return problems;
+  });
+}
+
+/** Whether a graph, or one inside it, may ask a person or do what may happen once. */
+function mustBeSaved(graph: GraphDefinition): boolean {
+  return (
+    Object.keys(graph.interrupts).length > 0 ||
+    graph.tools.some((tool) => tool.spec.effect === "once") ||
+    [...graph.nodes.values()].some(
+      ({ policy, subgraph }) => policy.effect === "once" || (subgraph !== undefined && mustBeSaved(subgraph.graph)),
+    )
+  );
 }
 
 function nameProblems(graph: GraphDefinition): GraphProblem[] {
@@ -160,10 +208,11 @@ function leadsByInput(edge: EdgeRecord, node: string): boolean {
 function joinProblems(graph: GraphDefinition): GraphProblem[] {
   const joins = [...graph.edges].filter(([, edge]) => edge.kind === "join");
   const targets = new Set(joins.flatMap(([, edge]) => edge.targets));
+  const reached = reachable(graph, [START]);
   return [...targets].flatMap((target): GraphProblem[] => {
     const sources = joins.flatMap(([source, edge]) => (edge.targets.includes(target) ? [source] : []));
     const before = reachable(graph, [START], target);
-    const late = sources.filter((source) => !before.has(source) && reachable(graph, [START]).has(source));
+    const late = sources.filter((source) => !before.has(source) && reached.has(source));
     if (late.length === 0) return [];
     return [
       {
@@ -178,6 +227,7 @@ function joinProblems(graph: GraphDefinition): GraphProblem[] {
 
 function reachProblems(graph: GraphDefinition): GraphProblem[] {
   const reached = reachable(graph, [START]);
+  const endings = leadingToEnd(graph);
   const problems: GraphProblem[] = joinProblems(graph);
   for (const node of graph.nodes.keys()) {
     if (!reached.has(node))
@@ -187,7 +237,7 @@ function reachProblems(graph: GraphDefinition): GraphProblem[] {
         message: `no path leads from START to "${node}"`,
         hint: "add an edge, or remove the node",
       });
-    else if (!reachable(graph, [node]).has(END))
+    else if (!endings.has(node))
       problems.push({
         code: "no_way_out",
         node,
@@ -204,15 +254,41 @@ function reachable(graph: GraphDefinition, from: readonly string[], closed?: str
   const open = [...from];
   for (let source = open.pop(); source !== undefined; source = open.pop()) {
     if (source === closed) continue;
-    const edge = graph.edges.get(source);
-    const implied = edge?.kind === "gotos" ? [END] : [];
-    for (const target of [...(edge?.targets ?? []), ...implied]) {
+    for (const target of targetsOf(graph.edges.get(source))) {
       if (seen.has(target)) continue;
       seen.add(target);
       open.push(target);
     }
   }
   return seen;
+}
+
+/** The nodes from which some path leads to END: one walk against the edges. */
+function leadingToEnd(graph: GraphDefinition): ReadonlySet<string> {
+  const sources = new Map<string, string[]>();
+  for (const [source, edge] of graph.edges) {
+    for (const target of targetsOf(edge)) {
+      const known = sources.get(target);
+      if (known === undefined) sources.set(target, [source]);
+      else known.push(source);
+    }
+  }
+  const seen = new Set<string>();
+  const open = [END as string];
+  for (let target = open.pop(); target !== undefined; target = open.pop()) {
+    for (const source of sources.get(target) ?? []) {
+      if (seen.has(source)) continue;
+      seen.add(source);
+      open.push(source);
+    }
+  }
+  return seen;
+}
+
+/** Where an edge may lead; a node that returns gotos may also return none. */
+function targetsOf(edge: EdgeRecord | undefined): readonly string[] {
+  if (edge === undefined) return [];
+  return edge.kind === "gotos" ? [...edge.targets, END] : edge.targets;
 }
 
 function nearest(name: string, graph: GraphDefinition): string {

@@ -3,6 +3,7 @@ import type { AnyStateMachine } from "xstate";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { checkRetry } from "../base/retry.ts";
+import type { Schema } from "../base/schema.ts";
 import type { Recipe } from "../define/command.ts";
 import type { ContextDefinition } from "../define/context.ts";
 import type { Gotos, Join, Route, Sends } from "../define/edge.ts";
@@ -12,6 +13,7 @@ import type {
   EdgeRecord,
   GraphDefinition,
   GraphTypes,
+  KeptOf,
   NodeMap,
   NodeRecord,
   Sound,
@@ -19,6 +21,7 @@ import type {
 import type { InterruptShape } from "../define/interrupt.ts";
 import type { AttemptPolicy, ErrorHandler, NodeWithPolicy } from "../define/node.ts";
 import { memoryCache } from "../define/node-cache.ts";
+import { subgraphOf } from "../define/subgraph.ts";
 import type { ToolNode } from "../define/tool-node.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
 import { checkDefinition } from "./checks.ts";
@@ -30,18 +33,38 @@ export interface GraphMachine extends AnyStateMachine {}
 /** A compiled graph: give it to `run`, `resume`, `history` and the tests. */
 export interface Graph<Types extends GraphTypes = GraphTypes> extends GraphDefinition {
   readonly types?: Types;
-  /** The machine that it compiles to, made when it is first asked for. */
+  /**
+   * The machine that it compiles to, made when it is first asked for. A plain `createActor` runs it too, without saving
+   * anything, when every node is provided as an actor that ends, and `step.commit` as one that ends supersteps: a
+   * `fromCallback` that is started for each node of a superstep (as `self.id`, which is `node.commit`) and, once for all of
+   * them, sends back `{ type: "step.commit", to }` with the nodes that come next, none at the end. The first event is
+   * `{ type: "step.commit", to }` with the first nodes.
+   */
   readonly machine: GraphMachine;
 }
 
 /** What `defineGraph` takes. */
-export interface GraphOptions<Types extends StateTypes, Context, Given, Interrupts extends InterruptShape> {
+export interface GraphOptions<
+  Types extends StateTypes,
+  Context,
+  Given,
+  Interrupts extends InterruptShape,
+  Private extends keyof Types["state"] & string,
+  Input,
+  Output,
+> {
   readonly name: string;
   /** Count up when a change of the graph must not be taken for the old one. Default 1. */
   readonly version?: number;
   readonly state: StateDefinition<Types>;
   readonly context?: ContextDefinition<Context, Given>;
   readonly interrupts?: Interrupts;
+  /** What a run is given, where that is not the channels as they are: an object schema whose keys are channels. */
+  readonly input?: Schema<Input, Partial<Types["input"]>>;
+  /** What a finished run gives as `output`, read from the final state; without it the state itself, less its private channels. */
+  readonly output?: Schema<unknown, Output>;
+  /** Channels that pass between nodes only: no input may hold them, and no result shows them. */
+  readonly private?: readonly Private[];
   /** What holds for every body and task node that does not say otherwise; tools have policies of their own. */
   readonly defaults?: GraphDefaults<Types, Context, Interrupts>;
 }
@@ -60,34 +83,59 @@ export interface GraphDefaults<Types extends StateTypes, Context, Interrupts ext
   >;
 }
 
-/** The types of a graph with these parts. */
+/** The types of a graph with these parts, before its nodes are known; `never` stands for what it does not declare. */
 export interface TypesOf<
   Types extends StateTypes,
   Context,
   Given,
   Interrupts extends InterruptShape,
+  Private extends string = never,
+  Input = never,
+  Output = never,
+> extends GraphTypes {
+  readonly state: Types["state"];
+  readonly update: Types["update"];
+  readonly input: [Input] extends [never] ? Without<Types["input"], Private> : Input & object;
+  readonly context: Context;
+  readonly given: Given;
+  readonly interrupts: Interrupts;
+  readonly result: Without<Types["state"], Private>;
+  readonly output: [Output] extends [never] ? Without<Types["state"], Private> : Output;
+}
+
+type Without<State, Private extends string> = [Private] extends [never] ? State : Omit<State, Private>;
+
+/** The types of a graph whose nodes are known. */
+export interface TypesWith<
+  Types extends GraphTypes,
   Nodes extends string,
+  Inner extends InterruptShape = Record<never, never>,
 > extends GraphTypes {
   readonly state: Types["state"];
   readonly update: Types["update"];
   readonly input: Types["input"];
-  readonly context: Context;
-  readonly given: Given;
-  readonly interrupts: Interrupts;
+  readonly context: Types["context"];
+  readonly given: Types["given"];
+  readonly interrupts: Types["interrupts"];
   readonly nodes: Nodes;
+  readonly result: Types["result"];
+  readonly output: Types["output"];
+  readonly innerInterrupts: Inner;
 }
 
 /** A graph that still needs its nodes. */
-export interface GraphWithoutNodes<Types extends StateTypes, Context, Given, Interrupts extends InterruptShape> {
-  nodes<const Nodes extends NodeMap<TypesOf<Types, Context, Given, Interrupts, string>>>(
-    nodes: Nodes & Sound<TypesOf<Types, Context, Given, Interrupts, string>, NoInfer<Nodes>>,
-  ): GraphWithoutEdges<Types, Context, Given, Interrupts, Nodes>;
+export interface GraphWithoutNodes<Types extends GraphTypes> {
+  nodes<const Nodes extends NodeMap<Types>>(
+    nodes: Nodes & Sound<Types, NoInfer<Nodes>>,
+  ): GraphWithoutEdges<Types, Nodes>;
 }
 
 /** A graph that still needs its edges. */
-export interface GraphWithoutEdges<Types extends StateTypes, Context, Given, Interrupts extends InterruptShape, Nodes> {
+export interface GraphWithoutEdges<Types extends GraphTypes, Nodes> {
   /** Complete the graph; throws `invalid_graph` with every problem that was found. */
-  edges(edges: EdgeMap<Types["state"], Nodes>): Graph<TypesOf<Types, Context, Given, Interrupts, keyof Nodes & string>>;
+  edges(
+    edges: EdgeMap<Types["state"], Nodes>,
+  ): Graph<TypesWith<Types, KeptOf<Nodes>["names"], KeptOf<Nodes>["questions"]>>;
 }
 
 /** Define a graph over a state. Nodes come next, then edges. */
@@ -96,8 +144,13 @@ export function defineGraph<
   Context = unknown,
   Given = unknown,
   const Interrupts extends InterruptShape = Record<never, never>,
->(options: GraphOptions<Types, Context, Given, Interrupts>): GraphWithoutNodes<Types, Context, Given, Interrupts> {
-  const { name, version = 1, state, context, interrupts } = options;
+  const Private extends keyof Types["state"] & string = never,
+  Input = never,
+  Output = never,
+>(
+  options: GraphOptions<Types, Context, Given, Interrupts, Private, Input, Output>,
+): GraphWithoutNodes<TypesOf<Types, Context, Given, Interrupts, Private, Input, Output>> {
+  const { name, version = 1, state, context, interrupts, input, output } = options;
   const defaults = defaultsOf(name, options.defaults ?? {});
   checkId("graph name", name);
   if (!Number.isInteger(version) || version < 1) {
@@ -133,6 +186,9 @@ export function defineGraph<
             state,
             context,
             interrupts: interrupts ?? {},
+            input,
+            output,
+            private: new Set(options.private ?? []),
             nodes: records,
             edges: edgeRecords,
             tools,
@@ -175,8 +231,7 @@ function defaultsOf(name: string, { retry, timeoutMs, idleTimeoutMs, onError }: 
 }
 
 function nodeRecord(name: string, declared: AnyNode<GraphTypes>, index: number, defaults: DeclaredPolicy): NodeRecord {
-  if (typeof declared === "function")
-    return { name, index, kind: "body", body: declared as NodeRecord["body"], policy: defaults };
+  if (typeof declared === "function") return { name, index, kind: "body", ...bodyOf(declared), policy: defaults };
   if ("kind" in declared && declared.kind === "tools")
     return {
       name,
@@ -188,14 +243,19 @@ function nodeRecord(name: string, declared: AnyNode<GraphTypes>, index: number, 
     };
   const { run: body, ...own } = declared;
   const policy = policyOf(name, own as OwnPolicy, defaults);
-  if ("kind" in declared)
-    return { name, index, kind: "task", input: declared.input, body: body as NodeRecord["body"], policy };
-  return { name, index, kind: "body", body: body as NodeRecord["body"], policy };
+  if ("kind" in declared) return { name, index, kind: "task", input: declared.input, ...bodyOf(body), policy };
+  return { name, index, kind: "body", ...bodyOf(body), policy };
+}
+
+function bodyOf(declared: unknown): Pick<NodeRecord, "body" | "subgraph"> {
+  const body = declared as NodeRecord["body"];
+  const subgraph = subgraphOf(body);
+  return subgraph === undefined ? { body } : { body, subgraph };
 }
 
 function policyOf(
   name: string,
-  { retry, timeoutMs, idleTimeoutMs, effect, defer, cache, onError }: OwnPolicy,
+  { retry, timeoutMs, idleTimeoutMs, effect, defer, cache, onError, asks, writes }: OwnPolicy,
   defaults: DeclaredPolicy,
 ): DeclaredPolicy {
   const { retry: _, ...withoutRetry } = defaults;
@@ -209,6 +269,8 @@ function policyOf(
     ...(defer === true ? { defer } : {}),
     ...(cache === undefined ? {} : { cache: { ...cache, store: cache.store ?? memoryCache() } }),
     ...(onError === undefined ? {} : { onError }),
+    ...(asks === undefined ? {} : { asks: [...asks] }),
+    ...(writes === undefined ? {} : { writes: [...writes] }),
   };
   checkPolicy(`the node "${name}"`, policy);
   return policy;

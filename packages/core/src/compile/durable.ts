@@ -18,8 +18,8 @@ import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, GraphTypes, NodeRecord } from "../define/graph.ts";
 import type { Channel } from "../state/channel.ts";
 import type { Delta } from "../state/delta.ts";
-import { type GraphProblem, refuseProblems } from "./checks.ts";
 import type { Graph } from "./define-graph.ts";
+import { type GraphProblem, refuseProblems } from "./problem.ts";
 
 /** The effect class of each actor by its name in `setup`; for an actor that is a machine, those of its own actors. */
 export type ActorEffects<Names extends string = string> = {
@@ -73,11 +73,13 @@ export type MachineState<Context = unknown, Output = unknown> = {
 
 type ObjectOf<Given> = unknown extends Given ? object : Given extends object ? Given : never;
 
-/** The types of a durable machine, as `run` and `fork` read them. */
-export interface MachineTypes<Machine extends AnyStateMachine> extends GraphTypes {
-  readonly state: MachineState<ContextFrom<Machine>, OutputFrom<Machine>>;
-  readonly update: { readonly context?: Partial<ContextFrom<Machine>> };
-  readonly input: ObjectOf<InputFrom<Machine>>;
+/** The types of a durable machine, as `run` and `fork` read them: its own type is long, and nobody reads it. */
+export interface MachineTypes<Context, Input, Output> extends GraphTypes {
+  readonly state: MachineState<Context, Output>;
+  readonly update: { readonly context?: Partial<Context> };
+  readonly input: ObjectOf<Input>;
+  readonly result: MachineState<Context, Output>;
+  readonly output: Output;
 }
 
 /** An actor of a drawn machine. */
@@ -113,7 +115,7 @@ export function drawingOf(graph: GraphDefinition): Drawing | undefined {
 export function durable<const Machine extends AnyStateMachine>(
   machine: Machine,
   options: DurableOptions<NoInfer<ActorNames<Machine>>>,
-): Graph<MachineTypes<Machine>> {
+): Graph<MachineTypes<ContextFrom<Machine>, InputFrom<Machine>, OutputFrom<Machine>>> {
   const { version, effects = {} } = options;
   checkId("id of the machine", machine.id);
   if (!Number.isInteger(version) || version < 1) {
@@ -132,6 +134,9 @@ export function durable<const Machine extends AnyStateMachine>(
     state: { channels },
     context: undefined,
     interrupts: {},
+    input: undefined,
+    output: undefined,
+    private: new Set<string>(),
     nodes: new Map(states.map((state, index) => [nameOf(state), nodeRecord(nameOf(state), index)])),
     edges: new Map([
       [START, leadsTo(enteredBy(machine.root).map(nameOf))],
@@ -141,7 +146,7 @@ export function durable<const Machine extends AnyStateMachine>(
     machine,
   });
   drawings.set(graph, drawing);
-  return graph as Graph<MachineTypes<Machine>>;
+  return graph as Graph<MachineTypes<ContextFrom<Machine>, InputFrom<Machine>, OutputFrom<Machine>>>;
 }
 
 /** The names of the innermost active states of a state value. */

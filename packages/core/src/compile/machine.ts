@@ -41,12 +41,12 @@ function canSplit(edge: EdgeRecord, tasks: ReadonlySet<string>): boolean {
 /** The machine of a graph. Its actors are named after the nodes; `step.commit` stands for making the superstep durable. */
 export function graphMachine(graph: GraphDefinition): AnyStateMachine {
   const names = [...graph.nodes.keys(), commitActor];
-  const unprovided = fromPromise<unknown, unknown>(() =>
-    Promise.reject(new Error("provide this actor before the machine is started")),
+  const unprovided = fromPromise<unknown, unknown>(({ self: { id } }) =>
+    Promise.reject(new Error(`provide the actor "${id}" before the machine is started: machine.provide({ actors })`)),
   );
   const base = setup({
     types: { events: {} as CommitEvent | NodeEvent | ResumeEvent },
-    actors: Object.fromEntries(names.map((name) => [name, unprovided])),
+    actors: Object.fromEntries(names.map((name) => [name, innerMachine(graph, name) ?? unprovided])),
     guards: {
       to: ({ event }, params: { readonly target: string }) => "to" in event && event.to.includes(params.target),
       finished: ({ event }) => "to" in event && event.to.length === 0,
@@ -55,6 +55,12 @@ export function graphMachine(graph: GraphDefinition): AnyStateMachine {
   });
   const config = isParallel(graph) ? parallelConfig(graph) : sequentialConfig(graph);
   return base.createMachine(config as Parameters<typeof base.createMachine>[0]);
+}
+
+/** The machine of the graph that is a node's body. */
+function innerMachine(graph: GraphDefinition, node: string): AnyStateMachine | undefined {
+  const inner = graph.nodes.get(node)?.subgraph?.graph;
+  return inner === undefined ? undefined : (inner as GraphDefinition & { readonly machine: AnyStateMachine }).machine;
 }
 
 /** No node can have this name. */

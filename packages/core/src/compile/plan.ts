@@ -22,7 +22,7 @@ export interface Plan {
   readonly joins: ReadonlyMap<string, readonly string[]>;
   /** Nodes that run only when nothing else is runnable. */
   readonly deferred: ReadonlySet<string>;
-  /** Fingerprint of channels, nodes, edges, interrupts and tools: changes when saved runs may no longer fit. */
+  /** Fingerprint of channels, nodes, edges, interrupts, tools and inner graphs: changes when saved runs may no longer fit. Made when first asked for. */
   readonly shape: string;
 }
 
@@ -32,6 +32,7 @@ const plans: WeakMap<GraphDefinition, Plan> = new WeakMap();
 export function planOf(graph: GraphDefinition): Plan {
   const known = plans.get(graph);
   if (known !== undefined) return known;
+  let shape: string | undefined;
   const plan: Plan = {
     graph,
     nodes: graph.nodes,
@@ -42,7 +43,10 @@ export function planOf(graph: GraphDefinition): Plan {
     parallel: isParallel(graph),
     joins: joinsOf(graph),
     deferred: new Set([...graph.nodes.values()].flatMap((node) => (node.policy.defer === true ? [node.name] : []))),
-    shape: fingerprint(JSON.stringify(shapeOf(graph))),
+    get shape() {
+      shape ??= fingerprint(JSON.stringify(shapeOf(graph)));
+      return shape;
+    },
   };
   plans.set(graph, plan);
   return plan;
@@ -65,7 +69,11 @@ function joinsOf(graph: GraphDefinition): ReadonlyMap<string, readonly string[]>
 
 function shapeOf(graph: GraphDefinition): Json {
   return {
-    channels: Object.entries(graph.state.channels).map(([name, channel]) => [name, channel.kind]),
+    channels: Object.entries(graph.state.channels).map(([name, { kind, schema }]) => [
+      name,
+      kind,
+      schema === undefined ? null : (jsonSchemaOf(schema) ?? null),
+    ]),
     nodes: [...graph.nodes.values()].map((node) => [
       node.name,
       node.kind,
@@ -76,6 +84,9 @@ function shapeOf(graph: GraphDefinition): Json {
       key,
       jsonSchemaOf(answerSchema(declared)) ?? null,
     ]),
+    inner: [...graph.nodes.values()].flatMap(({ name, subgraph }) =>
+      subgraph === undefined ? [] : [[name, subgraph.persistence, shapeOf(subgraph.graph)]],
+    ),
     tools: graph.tools.map((tool) => [tool.spec.name, modelToolOf(tool.spec).inputSchema]),
   };
 }

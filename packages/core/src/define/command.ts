@@ -23,8 +23,21 @@ export interface Send<Target extends string = string, Input = unknown> {
   readonly input: Input;
 }
 
+/** What is no command, no list and no promise. */
+export interface PlainObject {
+  readonly [kind]?: undefined;
+  readonly [Symbol.iterator]?: undefined;
+  readonly [Symbol.toStringTag]?: undefined;
+  readonly [Symbol.hasInstance]?: undefined;
+}
+
+/** A recipe decides at once: one that gives a promise turns its type into this sentence. */
+type AtOnce<Returned> = Returned extends PromiseLike<unknown> ? "a recipe cannot be asynchronous" : unknown;
+
 /** Change the state by a recipe over a draft, with Immer. */
-export function update<State>(recipe: (draft: Draft<State>) => void): Recipe<State> {
+export function update<State, Returned = void>(
+  recipe: ((draft: Draft<State>) => Returned) & ((draft: Draft<State>) => AtOnce<NoInfer<Returned>>),
+): Recipe<State> {
   return { [kind]: "recipe", recipe };
 }
 

@@ -9,14 +9,17 @@ import { objectOf, type Schema, type SchemaInput, type SchemaOutput } from "../b
 export type ContextShape = { readonly [name: string]: Schema };
 
 type Absent<Parts> = { [Name in keyof Parts]: undefined extends Parts[Name] ? Name : never }[keyof Parts];
-type Flat<Parts> = { readonly [Name in keyof Parts]: Parts[Name] };
+/** An intersection as one object. A property, so that messages show the parts. */
+interface Flat<Parts> {
+  readonly object: { readonly [Name in keyof Parts]: Parts[Name] };
+}
 
 /** Parts of which those that may be undefined may be left out. */
 type WithOptional<Parts> = Flat<
   { readonly [Name in Exclude<keyof Parts, Absent<Parts>>]: Parts[Name] } & {
     readonly [Name in Absent<Parts>]?: Parts[Name];
   }
->;
+>["object"];
 
 /** The context as tools, nodes and middleware read it. */
 export type ContextOf<Shape extends ContextShape> = WithOptional<{

@@ -16,12 +16,12 @@ export interface Route<State, Target extends string> {
 }
 
 /** One task of `target` for each item that `select` gives. */
-export interface Sends<State, Target extends string, Input> {
+export interface Sends<State, Target extends string, Input, Otherwise extends string = string> {
   readonly kind: "sends";
   readonly target: Target;
   readonly select: (state: State) => readonly Input[];
   /** Where control goes when there are no items. */
-  readonly otherwise?: string | undefined;
+  readonly otherwise?: Otherwise | undefined;
 }
 
 /** The targets that a node's own `goto` and `send` commands may name. */
@@ -41,20 +41,20 @@ export interface Join<Target extends string> {
  * Choose the next node by a function of the state; only declared targets may be returned. With `many` it may return a list
  * of them, which run in parallel; without, one node runs at a time, and the graph's machine says so.
  */
-export function route<const Target extends string, State>(
+export function route<const Target extends string, State, const Many extends boolean = false>(
   targets: readonly Target[],
-  choose: (state: State) => NoInfer<Target> | readonly NoInfer<Target>[],
-  options: { readonly many?: boolean } = {},
+  choose: (state: State) => NoInfer<Target> | (Many extends true ? readonly NoInfer<Target>[] : never),
+  options: { readonly many?: Many } = {},
 ): Route<State, Target> {
   return { kind: "route", targets, choose, many: options.many ?? false };
 }
 
 /** Start one task of `target` for each item; with no items control goes to `otherwise`, or the run fails with `empty_sends`. */
-export function sends<const Target extends string, State, Input>(
+export function sends<const Target extends string, State, Input, const Otherwise extends string = never>(
   target: Target,
   select: (state: State) => readonly Input[],
-  options: { readonly otherwise?: string } = {},
-): Sends<State, Target, Input> {
+  options: { readonly otherwise?: Otherwise } = {},
+): Sends<State, Target, Input, Otherwise> {
   return { kind: "sends", target, select, otherwise: options.otherwise };
 }
 

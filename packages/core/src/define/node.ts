@@ -5,7 +5,7 @@ import type { RunIdentity } from "../base/injection.ts";
 import type { Json } from "../base/json.ts";
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema, SchemaInput, SchemaOutput } from "../base/schema.ts";
-import type { Clock } from "../base/world.ts";
+import type { Clock } from "../base/time.ts";
 import type { AssistantMessage } from "../model/message.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
 import type { Middleware } from "../tool/middleware.ts";
@@ -27,6 +27,13 @@ export interface ModelCall {
   readonly middleware?: readonly Middleware[];
 }
 
+/** What follows the key of a question: its payload, which may be left out where none is declared. */
+export type Shown<Payload> = [Payload] extends [never]
+  ? [options?: { readonly payload?: unknown }]
+  : undefined extends Payload
+    ? [options?: { readonly payload?: Payload }]
+    : [options: { readonly payload: Payload }];
+
 /** What a node's body gets beside the state. */
 export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShape = InterruptShape> {
   readonly context: Context;
@@ -41,7 +48,7 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
    */
   readonly interrupt: <Key extends keyof Interrupts & string>(
     key: Key,
-    options?: { readonly payload?: PayloadOf<Interrupts[Key]> },
+    ...shown: Shown<PayloadOf<Interrupts[Key]>>
   ) => Promise<AnswerOf<Interrupts[Key]>>;
   /** Run `work` once across resumes and crashes and hand back its recorded result. A key stands once in a task. */
   readonly step: <Value>(
@@ -136,8 +143,18 @@ export interface NodePolicy extends AttemptPolicy {
   readonly defer?: boolean;
 }
 
+/** What a node may do, body and error handler alike, where it says so: then types, pictures and `checkGraph` know it, and nothing else is let through. */
+export interface NodeClaims<State, Interrupts extends InterruptShape, Written extends string = keyof State & string> {
+  /** Keys of the questions that it may ask; all that the graph declares when absent. Another fails with `unknown_interrupt`. */
+  readonly asks?: readonly (keyof Interrupts & string)[];
+  /** Channels that it may write; all of the state when absent. Another fails with `undeclared_write`. */
+  readonly writes?: readonly Written[];
+}
+
 /** A node with a policy. */
-export interface NodeWithPolicy<State, Update, Context, Interrupts extends InterruptShape> extends NodePolicy {
+export interface NodeWithPolicy<State, Update, Context, Interrupts extends InterruptShape>
+  extends NodePolicy,
+    NodeClaims<State, Interrupts> {
   readonly run: NodeBody<State, Update, Context, Interrupts>;
   readonly cache?: CachePolicy<State>;
   /** Called after the last attempt has failed; what it returns is the node's result. Its own failure fails the run. */
@@ -152,7 +169,9 @@ export interface TaskNode<
   Interrupts extends InterruptShape,
   Given,
   Returned = NodeReturn<State, Update>,
-> extends NodePolicy {
+  Written extends string = keyof State & string,
+> extends NodePolicy,
+    NodeClaims<State, Interrupts, Written> {
   readonly kind: "task";
   readonly input: Schema<Given, unknown>;
   /** Its runtime has the `input` too. The type does not say so: with the parameters of {@link NodeBody} a node with a policy gets theirs. */
@@ -163,8 +182,16 @@ export interface TaskNode<
 }
 
 /** How a task node is run; its cache and its error handler know the input. */
-export interface TaskPolicy<State, Update, Context, Interrupts extends InterruptShape, Input, Handled>
-  extends NodePolicy {
+export interface TaskPolicy<
+  State,
+  Update,
+  Context,
+  Interrupts extends InterruptShape,
+  Input,
+  Handled,
+  Written extends string = keyof State & string,
+> extends NodePolicy,
+    NodeClaims<State, Interrupts, Written> {
   readonly cache?: CachePolicy<State, Input>;
   readonly onError?: ErrorHandler<State, Update, Context, Interrupts, Input, Handled>;
 }
@@ -178,15 +205,16 @@ export function task<
   Interrupts extends InterruptShape,
   Returned extends NodeReturn<State, Update>,
   Handled extends NodeReturn<State, Update> = undefined,
+  Written extends keyof State & string = keyof State & string,
 >(
   input: S,
   run: (
     state: State,
     runtime: NodeRuntime<Context, Interrupts> & { readonly input: SchemaOutput<S> },
   ) => Returned | Promise<Returned>,
-  policy: TaskPolicy<State, Update, Context, Interrupts, SchemaOutput<S>, Handled> = {},
-): TaskNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned | NoInfer<Handled>> {
-  type Node = TaskNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned | Handled>;
+  policy: TaskPolicy<State, Update, Context, Interrupts, SchemaOutput<S>, Handled, Written> = {},
+): TaskNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned | NoInfer<Handled>, Written> {
+  type Node = TaskNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned | Handled, Written>;
   const { cache, onError, ...rest } = policy;
   return {
     kind: "task",

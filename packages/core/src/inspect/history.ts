@@ -39,6 +39,8 @@ export interface HistoryOptions {
   readonly thread: string;
   /** The branch whose line is followed, through the branches that it came from; the head branch by default. */
   readonly branch?: string;
+  /** The node that holds the graph, as `research` or `outer.research`: the checkpoints of its calls. For the outermost graph absent. */
+  readonly within?: string;
   /** Start before this checkpoint. */
   readonly before?: number;
   /** Checkpoints that one read of the store fetches. Default 50. */
@@ -46,22 +48,71 @@ export interface HistoryOptions {
   readonly codec?: Codec;
 }
 
-/** Walk a branch's line of checkpoints, newest first, page by page; leaving the loop reads no further. Throws `unknown_thread`. */
+/**
+ * Walk a branch's line of checkpoints, newest first, page by page; leaving the loop reads no further. For a graph inside
+ * another give that graph and say where it stands, with `within`. Throws `unknown_thread`.
+ */
 export async function* history<Types extends GraphTypes>(
   _graph: Graph<Types>,
   options: HistoryOptions,
 ): AsyncGenerator<HistoryEntry<Types>, undefined, undefined> {
-  const { store, branch, pageSize = 50, codec = plainCodec } = options;
+  const { store, branch, within, before, pageSize = 50, codec = plainCodec } = options;
   const thread = checkId("thread", options.thread);
   await mustExist(store, thread);
-  let { before } = options;
-  for (;;) {
+  const read = { store, codec, thread, pageSize };
+  const nodes = within === undefined || within === "" ? [] : within.split(".");
+  for await (const line of linesWithin(read, branch, before, nodes))
+    for await (const row of checkpoints(read, line, before)) yield entryOf<Types>(codec, row);
+  return undefined;
+}
+
+/** What reading a thread takes. */
+export interface Read {
+  readonly store: Store;
+  readonly codec: Codec;
+  readonly thread: string;
+  readonly pageSize: number;
+}
+
+async function* checkpoints(
+  { store, thread, pageSize }: Read,
+  branch: string | undefined,
+  from: number | undefined,
+): AsyncGenerator<CheckpointWithDeltas, undefined, undefined> {
+  for (let before = from; ; ) {
     const page = await store.history(thread, { branch, before, limit: pageSize });
-    for (const row of page) yield entryOf<Types>(codec, row);
+    yield* page;
     const last = page[page.length - 1];
     if (last === undefined || page.length < pageSize) return undefined;
     before = last.id;
   }
+}
+
+/** The lines that hold the calls of an inner graph, newest first: one for each call, or one for all calls that are kept. */
+export async function* linesWithin(
+  read: Read,
+  line: string | undefined,
+  before: number | undefined,
+  nodes: readonly string[],
+): AsyncGenerator<string | undefined, undefined, undefined> {
+  const [node, ...deeper] = nodes;
+  if (node === undefined) {
+    yield line;
+    return undefined;
+  }
+  for await (const row of checkpoints(read, line, before)) {
+    const { tasks } = read.codec.decode(row.control) as Control;
+    for (const { id } of tasks.filter((task) => task.node === node).reverse()) {
+      const call = `${row.branch}/${id}`;
+      const kept = `${row.branch}/${node}`;
+      if ((await read.store.head(read.thread, call)) !== undefined) yield* linesWithin(read, call, before, deeper);
+      else if ((await read.store.head(read.thread, kept)) !== undefined) {
+        yield* linesWithin(read, kept, before, deeper);
+        return undefined;
+      }
+    }
+  }
+  return undefined;
 }
 
 /** Throw `unknown_thread` for a thread that the store does not have. */

@@ -7,10 +7,11 @@ import type { Store, ThreadRow } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { openInterrupt } from "../run/drive.ts";
+
 import type { OpenInterrupt } from "../run/events.ts";
+import { openInterrupt } from "../run/run-facts.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
-import { mustExist } from "./history.ts";
+import { linesWithin, mustExist, type Read } from "./history.ts";
 
 /** A thread at one checkpoint. */
 export interface ThreadState<Types extends GraphTypes = GraphTypes> {
@@ -31,6 +32,8 @@ export interface StateOptions {
   readonly store: Store;
   readonly thread: string;
   readonly branch?: string;
+  /** The node that holds the graph, as `research` or `outer.research`: its newest call. For the outermost graph absent. */
+  readonly within?: string;
   /** A checkpoint's id; the newest of the branch by default. */
   readonly at?: number;
   readonly codec?: Codec;
@@ -43,7 +46,7 @@ export async function getState<Types extends GraphTypes>(
 ): Promise<ThreadState<Types>> {
   const { store, codec = plainCodec } = options;
   const thread = checkId("thread", options.thread);
-  const row = await findCheckpoint(store, thread, options);
+  const row = await findCheckpoint({ store, codec, thread, pageSize: 10 }, options);
   const rows = await store.state(thread, row.id);
   const { tasks } = codec.decode(row.control) as Control;
   const isHead = (await store.head(thread, row.branch))?.id === row.id;
@@ -64,21 +67,27 @@ export async function getState<Types extends GraphTypes>(
   };
 }
 
-/** A checkpoint by id, or the newest of a branch. Throws `unknown_thread` or `unknown_checkpoint`. */
+/** A checkpoint by id, or the newest of a branch or of a call. Throws `unknown_thread` or `unknown_checkpoint`. */
 async function findCheckpoint(
-  store: Store,
-  thread: string,
-  where: { readonly branch?: string | undefined; readonly at?: number | undefined },
+  read: Read,
+  { at, branch, within }: Pick<StateOptions, "at" | "branch" | "within">,
 ): Promise<CheckpointRow> {
+  const { store, thread } = read;
   await mustExist(store, thread);
-  const { at, branch } = where;
-  const row = at === undefined ? await store.head(thread, branch) : await store.checkpoint(thread, at);
+  const row = at === undefined ? await newest(read, branch, within) : await store.checkpoint(thread, at);
   if (row !== undefined) return row;
+  const on = within === undefined ? `on the branch "${branch ?? "main"}"` : `of a call of "${within}"`;
   throw new StatewrightError("unknown_checkpoint", {
-    what: `the thread "${thread}" has no checkpoint ${at ?? `on the branch "${branch ?? "main"}"`}`,
+    what: `the thread "${thread}" has no checkpoint ${at ?? on}`,
     next: "Take a checkpointId from history",
     place: { thread },
   });
+}
+
+async function newest(read: Read, branch?: string, within?: string): Promise<CheckpointRow | undefined> {
+  for await (const line of linesWithin(read, branch, undefined, within?.split(".") ?? []))
+    return read.store.head(read.thread, line);
+  return undefined;
 }
 
 /** Threads of a store, most recently changed first. */

@@ -2,10 +2,10 @@
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { systemWorld, type World } from "../base/world.ts";
-import type { CheckpointRow } from "../checkpoint/checkpoint.ts";
+import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { restoreState, stateWriter } from "../checkpoint/saved-state.ts";
-import type { Store } from "../checkpoint/store.ts";
+import type { CheckpointWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
 import { START } from "../define/edge.ts";
@@ -18,64 +18,102 @@ import { type Codec, plainCodec } from "../state/codec.ts";
 export interface ForkOptions<Types extends GraphTypes> {
   readonly store: Store;
   readonly thread: string;
-  /** The checkpoint to start from: a `checkpointId` of history. */
+  /** The checkpoint to start from: a `checkpointId` of history, also of that of a graph inside the one that ran. */
   readonly at: number;
   /** The name of the new branch. */
   readonly name: string;
-  /** What is different on it, as a node would return it. */
+  /** What is different on it, as a node of the checkpoint's graph would return it. */
   readonly update?: Types["update"];
   readonly world?: World;
   readonly codec?: Codec;
 }
 
 /**
- * Make a branch that goes on from a checkpoint; give it to `resume` as `branch`. Questions that were answered before
- * the checkpoint keep their answers, those after it are asked again. Throws `unknown_thread`, `unknown_checkpoint`,
- * `thread_exists` for a name that is taken, and what a bad update throws.
+ * Make a branch that goes on from a checkpoint; give it to `resume` as `branch`. For a checkpoint of an inner graph give
+ * that graph; the branch is then one of the outermost, in which the call of the inner goes on from there. Questions that
+ * were answered before the checkpoint keep their answers, those after it are asked again. Throws `unknown_thread`,
+ * `unknown_checkpoint`, `thread_exists` for a name that is taken, and what a bad update throws.
  */
 export async function fork<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: ForkOptions<Types>,
 ): Promise<string> {
-  const { store, at, world = systemWorld(), codec = plainCodec } = options;
+  const { store, at, codec = plainCodec, world = systemWorld() } = options;
   const thread = checkId("thread", options.thread);
   const branch = checkId("branch", options.name);
-  const plan = planOf(graph as Graph);
   const from = await store.checkpoint(thread, at);
   if (from === undefined) throw unknownCheckpoint(thread, at);
-  const saved = await store.state(thread, at);
-  const before = Object.freeze(restoreState(graph.state.channels, codec, saved));
-  const writes = options.update === undefined ? [] : readUpdate(plan, START, options.update);
-  const { state, deltas } = foldEdit(plan, before, writes);
-  const rows = stateWriter(graph.state.channels, codec, saved).rows(deltas, state);
+  const now = world.clock.now();
+  const edited = await withEdit(graph as Graph, options, from, codec, now);
+  const calls = await callsFrom(store, codec, thread, from);
+  const outermost = calls[0]?.row ?? from;
+  const inner = calls.slice(1).map(({ row }) => ({
+    line: branch + row.branch.slice(row.branch.indexOf("/")),
+    from: row.id,
+    checkpoint: row === from ? edited : copyOf(row, now),
+  }));
   await store.branch({
     thread,
     branch,
-    from: at,
-    checkpoint: {
-      row: {
-        ...from,
-        branch,
-        parent: from.id,
-        source: "fork",
-        nodes: [],
-        at: world.clock.now(),
-        durationMs: 0,
-        bytes: rows.reduce((sum, row) => sum + row.text.length, 0),
-      },
-      deltas: rows,
-    },
-    interrupts: await keptAnswers(store, thread, from),
+    from: outermost.id,
+    checkpoint: outermost === from ? edited : copyOf(outermost, now),
+    interrupts: await keptAnswers(store, thread, calls),
+    ...(inner.length === 0 ? {} : { inner }),
   });
   return branch;
 }
 
-/** Answers given since the checkpoint, when it is still the newest of its branch; those to an older one are asked for again. */
-async function keptAnswers(store: Store, thread: string, from: CheckpointRow): Promise<readonly InterruptRow[]> {
-  const head = await store.head(thread, from.branch);
-  if (head?.id !== from.id) return [];
-  const asked = await store.interrupts(thread, from.branch);
-  return asked.filter((row) => row.step === from.step && row.answer !== undefined);
+/** A checkpoint of a graph, and the task of the graph around it that called that graph. */
+interface Call {
+  readonly row: CheckpointRow;
+  readonly caller: Control["caller"];
+}
+
+/** A checkpoint and those of the graphs around it that led there, outermost first. */
+async function callsFrom(store: Store, codec: Codec, thread: string, from: CheckpointRow): Promise<readonly Call[]> {
+  const { caller } = codec.decode(from.control) as Control;
+  const around = caller?.checkpoint === undefined ? undefined : await store.checkpoint(thread, caller.checkpoint);
+  if (around === undefined) return [{ row: from, caller }];
+  return [...(await callsFrom(store, codec, thread, around)), { row: from, caller }];
+}
+
+async function withEdit<Types extends GraphTypes>(
+  graph: Graph,
+  { store, thread, update }: ForkOptions<Types>,
+  from: CheckpointRow,
+  codec: Codec,
+  now: number,
+): Promise<CheckpointWrite> {
+  const { channels } = graph.state;
+  const saved = await store.state(thread, from.id);
+  const before = Object.freeze(restoreState(channels, codec, saved));
+  const plan = planOf(graph);
+  const { state, deltas } = foldEdit(plan, before, update === undefined ? [] : readUpdate(plan, START, update));
+  const rows = stateWriter(channels, codec, saved).rows(deltas, state);
+  return {
+    row: { ...copyOf(from, now).row, bytes: rows.reduce((sum, row) => sum + row.text.length, 0) },
+    deltas: rows,
+  };
+}
+
+/** The checkpoint as a fork has it. The store chooses what it is called and where it stands. */
+function copyOf(row: CheckpointRow, now: number): CheckpointWrite {
+  return { row: { ...row, parent: row.id, source: "fork", nodes: [], at: now, durationMs: 0, bytes: 0 }, deltas: [] };
+}
+
+/** Answers given since the checkpoint, when it is still the newest of its line; those to an older one are asked for again. */
+async function keptAnswers(store: Store, thread: string, calls: readonly Call[]): Promise<readonly InterruptRow[]> {
+  const [outermost] = calls;
+  const from = calls[calls.length - 1]?.row;
+  if (outermost === undefined || from === undefined) return [];
+  const { row } = outermost;
+  if ((await store.head(thread, row.branch))?.id !== row.id) return [];
+  const asked = (await store.interrupts(thread, row.branch)).filter(
+    ({ step, answer }) => step === row.step && answer !== undefined,
+  );
+  if (from === row || (await store.head(thread, from.branch))?.id === from.id) return asked;
+  const call = calls.slice(1).reduce((ids, { caller }) => `${ids}${caller?.task ?? ""}/`, "");
+  return asked.filter(({ id }) => !id.startsWith(call) || Number.parseInt(id.slice(call.length), 10) < from.step);
 }
 
 function unknownCheckpoint(thread: string, at: number): StatewrightError {

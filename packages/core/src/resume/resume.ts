@@ -5,14 +5,16 @@ import { isPlainObject } from "../base/json.ts";
 import { issuesText, parseWith, type Schema } from "../base/schema.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { Graph } from "../compile/define-graph.ts";
-import type { GraphTypes } from "../define/graph.ts";
+import type { Plan } from "../compile/plan.ts";
+import type { GraphDefinition, GraphTypes } from "../define/graph.ts";
 import { answerSchema } from "../define/interrupt.ts";
-import { drive, openInterrupt } from "../run/drive.ts";
+import { drive } from "../run/drive.ts";
 import { driveDrawn, readBrought } from "../run/drive-drawn.ts";
 import { isStartInDoubt } from "../run/once.ts";
 import { openSession, release, worldOf } from "../run/open.ts";
 import type { ResumeOptions, RunHandle } from "../run/options.ts";
 import { launch } from "../run/run.ts";
+import { openInterrupt } from "../run/run-facts.ts";
 import { placeOf, type Saved, type Session } from "../run/session.ts";
 import { approval, inDoubtAnswer, inDoubtKey, nodeInDoubtAnswer } from "../tool/approval.ts";
 
@@ -25,19 +27,19 @@ import { approval, inDoubtAnswer, inDoubtKey, nodeInDoubtAnswer } from "../tool/
 export function resume<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: ResumeOptions<Types>,
-): RunHandle<Types["state"]> {
+): RunHandle<Types["result"], Types["output"]> {
   const world = worldOf(options);
   const thread = checkId("thread", options.thread);
   const runId = freshId("run_", world.random);
   if (options.store === undefined) throw withoutStore(thread);
-  return launch(options, thread, runId, async (events, abort) => {
+  return launch(options, thread, runId, async (events, stops) => {
     const session = await openSession({
       graph: graph as Graph,
       options,
       thread,
       runId,
       events,
-      abort,
+      ...stops,
       mustExist: true,
     });
     if (session.saved !== undefined && session.saved.claim.head === undefined)
@@ -126,11 +128,25 @@ function answeredRow(
 
 /** A question about a tool call or a start has a schema of its own, whatever the graph declares under the same key. */
 function schemaOfAnswer({ plan }: Session, row: InterruptRow): Schema | undefined {
-  const { node, key } = row;
-  if (plan.nodes.get(node)?.tools !== undefined) return key === inDoubtKey ? inDoubtAnswer : approval;
+  const asked = innermost(plan, row);
+  if (asked === undefined) return undefined;
+  const { graph, node, key } = asked;
+  if (graph.nodes.get(node)?.tools !== undefined) return key === inDoubtKey ? inDoubtAnswer : approval;
   if (isStartInDoubt(row)) return nodeInDoubtAnswer;
-  const declared = Object.hasOwn(plan.graph.interrupts, key) ? plan.graph.interrupts[key] : undefined;
+  const declared = Object.hasOwn(graph.interrupts, key) ? graph.interrupts[key] : undefined;
   return declared === undefined ? undefined : answerSchema(declared);
+}
+
+/** The graph that asked, through the nodes of subgraphs; undefined when they are not there any more. */
+function innermost(
+  { graph: outermost }: Plan,
+  { node, key }: InterruptRow,
+): { readonly graph: GraphDefinition; readonly node: string; readonly key: string } | undefined {
+  const path = node.split(".");
+  let graph: GraphDefinition | undefined = outermost;
+  for (const outer of path.slice(0, -1)) graph = graph?.nodes.get(outer)?.subgraph?.graph;
+  const asked = path[path.length - 1] ?? "";
+  return graph === undefined ? undefined : { graph, node: asked, key: key.slice(node.length - asked.length) };
 }
 
 /** `asked` are all questions of the branch: one that has its answer is told from one that never was. */
@@ -163,7 +179,9 @@ function findQuestion(session: Session, saved: Saved, asked: readonly InterruptR
     what: `the thread "${session.run.thread}" has no open question "${name}"`,
     next:
       open.length === 0
-        ? "No question is open"
+        ? session.control.tasks.length === 0
+          ? "The run has finished and accepts none; give the thread a new input with run"
+          : "No question is open"
         : `Open questions are ${open.map((row) => `"${row.key}" (${row.id})`).join(", ")}`,
     place: placeOf(session),
     details: list,

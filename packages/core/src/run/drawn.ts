@@ -8,7 +8,7 @@ import { deepFreeze, type Json } from "../base/json.ts";
 import type { Control, Pending, PendingTimer, Task } from "../checkpoint/checkpoint.ts";
 import { changesOf, type Drawing, type DrawnPromise, leafNames, type MachineState } from "../compile/durable.ts";
 import type { Delta } from "../state/delta.ts";
-import { createKernel, type Effect, type Kernel, type Snapshot } from "./kernel.ts";
+import { createKernel, type Effect, type Kernel, type Snapshot, type Step } from "./kernel.ts";
 
 /** A promise that a machine has started. Its address is the ids that lead to it, with slashes between. */
 export interface Work {
@@ -43,11 +43,13 @@ export interface Motion {
 
 /** One transition of one machine. */
 export interface Move {
+  /** The ids that lead to the machine. */
   readonly path: readonly string[];
-  readonly event: string;
+  readonly event: AnyEventObject;
+  /** The ids that lead to the actor that sent the event; absent where it came from outside. */
+  readonly source: readonly string[] | undefined;
   readonly from: Json;
-  readonly to: Json;
-  readonly effects: readonly string[];
+  readonly step: Step;
 }
 
 /** A custom action that a transition wants run. */
@@ -69,11 +71,18 @@ export interface Moment {
   readonly now: number;
 }
 
+interface Delivery {
+  readonly to: string;
+  readonly event: AnyEventObject;
+  /** The address of the actor that sends it. */
+  readonly source: string | undefined;
+}
+
 interface Taking extends Moment {
   readonly motion: Motion;
   readonly moves: Move[];
   readonly acts: Act[];
-  readonly queue: { readonly to: string; readonly event: AnyEventObject }[];
+  readonly queue: Delivery[];
   count: number;
 }
 
@@ -101,15 +110,15 @@ export function enter(drawing: Drawing, input: unknown, at: Moment): { readonly 
 export function take(motion: Motion, to: string, event: AnyEventObject, at: Moment): Turn {
   const taking = takingOf(motion, at);
   const machine = motion.machines.get(to);
-  if (machine !== undefined) move(taking, machine, event);
+  if (machine !== undefined) move(taking, machine, event, undefined);
   deliver(taking);
   return taking;
 }
 
-/** Like {@link take}, for an event of our own: a state that does not listen to it stays as it is. */
-export function tell(motion: Motion, to: string, event: AnyEventObject, at: Moment): Turn {
+/** Like {@link take}, for an event of the actor `source`: a state that does not listen to it stays as it is. */
+export function tell(motion: Motion, to: string, event: AnyEventObject, at: Moment, source: string): Turn {
   const taking = takingOf(motion, at);
-  taking.queue.push({ to, event });
+  taking.queue.push({ to, event, source });
   deliver(taking);
   return taking;
 }
@@ -154,7 +163,7 @@ export function restore(drawing: Drawing, state: MachineState, control: Control)
     const address = below(owner, id);
     motion.works.set(address, { task: { id: task, node: src }, owner, id, address, input, actor });
   }
-  for (const timer of timers) motion.timers.set(timerKey(timer), timer);
+  for (const timer of timers) motion.timers.set(timerId(timer), timer);
   return motion;
 }
 
@@ -240,7 +249,7 @@ export function dueTimer(motion: Motion, now: number): Timer | undefined {
 
 /** Take a timer out, if it is still the one that was set. */
 export function dropTimer(motion: Motion, timer: Timer): boolean {
-  return motion.timers.get(timerKey(timer)) === timer && motion.timers.delete(timerKey(timer));
+  return motion.timers.get(timerId(timer)) === timer && motion.timers.delete(timerId(timer));
 }
 
 /** Types of the events that the root machine accepts from outside. */
@@ -273,7 +282,7 @@ function deliver(taking: Taking): void {
     const machine = next === undefined ? undefined : taking.motion.machines.get(next.to);
     if (next === undefined || machine === undefined) continue;
     try {
-      move(taking, machine, next.event);
+      move(taking, machine, next.event, next.source);
     } catch (error) {
       if (!isStatewrightError(error, "event_refused")) throw error;
     }
@@ -281,27 +290,34 @@ function deliver(taking: Taking): void {
 }
 
 function begin(taking: Taking, at: Omit<Moving, "snapshot">, input: unknown): void {
-  const [snapshot, effects] = kernelOf(at.drawing).initial(input);
-  const machine: Moving = { ...at, snapshot };
+  const step = kernelOf(at.drawing).initial(input);
+  const machine: Moving = { ...at, snapshot: step[0] };
   taking.motion.machines.set(at.address, machine);
-  arrive(taking, machine, "xstate.init", null, effects);
+  arrive(taking, machine, null, step, { event: { type: "xstate.init", input }, source: at.owner });
 }
 
-function move(taking: Taking, machine: Moving, event: AnyEventObject): void {
+function move(taking: Taking, machine: Moving, event: AnyEventObject, source: string | undefined): void {
   const from = machine.snapshot;
-  const [next, effects] = kernelOf(machine.drawing).step(from, event);
-  machine.snapshot = next;
-  arrive(taking, machine, event.type, from.value, effects);
+  const step = kernelOf(machine.drawing).step(from, event);
+  machine.snapshot = step[0];
+  arrive(taking, machine, from.value, step, { event, source });
 }
 
-function arrive(taking: Taking, machine: Moving, event: string, from: Json, effects: readonly Effect[]): void {
-  const { snapshot, address } = machine;
+function arrive(
+  taking: Taking,
+  machine: Moving,
+  from: Json,
+  step: Step,
+  { event, source }: Pick<Delivery, "event" | "source">,
+): void {
+  const { address } = machine;
+  const [snapshot, effects] = step;
   taking.moves.push({
-    path: address === "" ? [] : address.split("/").map(unescaped),
+    path: idsOf(address),
     event,
+    source: source === undefined ? undefined : idsOf(source),
     from,
-    to: snapshot.value,
-    effects: effects.flatMap((effect) => (effect.kind === "start" ? [effect.id] : [])),
+    step,
   });
   for (const [index, effect] of effects.entries()) {
     // What is stopped in the step that starts it is never started.
@@ -313,7 +329,7 @@ function arrive(taking: Taking, machine: Moving, event: string, from: Json, effe
   stopBelow(taking.motion, address);
   if (address === "") return;
   taking.motion.machines.delete(address);
-  taking.queue.push({ to: machine.owner, event: endOf(machine.id, snapshot) });
+  taking.queue.push({ to: machine.owner, event: endOf(machine.id, snapshot), source: address });
 }
 
 function endOf(id: string, { status, output, error }: Snapshot): AnyEventObject {
@@ -331,7 +347,7 @@ export function errorEvent(id: string, error: unknown): AnyEventObject {
 }
 
 function apply(taking: Taking, machine: Moving, effect: Effect): void {
-  const { motion, now } = taking;
+  const { motion } = taking;
   const { address: owner } = machine;
   switch (effect.kind) {
     case "start": {
@@ -354,18 +370,21 @@ function apply(taking: Taking, machine: Moving, effect: Effect): void {
         id: effect.id,
         event: effect.event,
         armed: nextId(taking),
-        dueAt: now + effect.delayMs,
+        dueAt: dueAfter(taking, machine, effect),
       });
       return;
     case "cancel":
-      motion.timers.delete(timerKey({ owner, id: effect.id, armed: "" }));
+      motion.timers.delete(timerId({ owner, id: effect.id, armed: "" }));
       return;
     case "send": {
       const { to: target, event, delayMs, id } = effect;
       const to = target === "self" ? owner : target === "parent" ? machine.owner : below(owner, target.id);
       if (target === "parent" && owner === "") return;
-      if (delayMs === undefined) taking.queue.push({ to, event });
-      else arm(motion, { owner, to, id, event, armed: nextId(taking), dueAt: now + delayMs });
+      if (delayMs === undefined) taking.queue.push({ to, event, source: owner });
+      else {
+        const dueAt = dueAfter(taking, machine, { event, delayMs });
+        arm(motion, { owner, to, id, event, armed: nextId(taking), dueAt });
+      }
       return;
     }
     case "action":
@@ -380,14 +399,28 @@ function nextId(taking: Taking): string {
 
 /** A timer of the same id is re-armed: the old one is gone. */
 function arm(motion: Motion, timer: Timer): void {
-  const key = timerKey(timer);
-  motion.timers.delete(key);
-  motion.timers.set(key, timer);
+  const id = timerId(timer);
+  motion.timers.delete(id);
+  motion.timers.set(id, timer);
 }
 
-/** Timers without an id stand for themselves. */
-function timerKey({ owner, id, armed }: Pick<PendingTimer, "owner" | "id" | "armed">): string {
-  return JSON.stringify(id === "" ? [owner, id, armed] : [owner, id]);
+/** The id of a timer among all of a root machine; timers that were given none stand for themselves. */
+export function timerId({ owner, id, armed }: Pick<PendingTimer, "owner" | "id" | "armed">): string {
+  return id === "" ? `${owner}//${armed}` : below(owner, id);
+}
+
+/** A whole number of milliseconds, and none too early. */
+function dueAfter(
+  { now }: Moment,
+  { drawing }: Moving,
+  timer: { readonly event: AnyEventObject; readonly delayMs: number },
+): number {
+  const dueAt = Math.ceil(now + Math.max(0, timer.delayMs));
+  if (Number.isSafeInteger(dueAt)) return dueAt;
+  throw new StatewrightError("machine_failed", {
+    what: `the machine "${drawing.machine.id}" set "${timer.event.type}" with a delay of ${timer.delayMs} ms, which is no time that can be saved`,
+    next: "Give a finite number of milliseconds; what is never due needs no delay",
+  });
 }
 
 function stopAt(motion: Motion, address: string): void {
@@ -410,6 +443,11 @@ function stopBelow(motion: Motion, address: string): void {
 function below(owner: string, id: string): string {
   const escaped = id.replaceAll("%", "%25").replaceAll("/", "%2F");
   return owner === "" ? escaped : `${owner}/${escaped}`;
+}
+
+/** The ids that lead to an address. */
+export function idsOf(address: string): readonly string[] {
+  return address === "" ? [] : address.split("/").map(unescaped);
 }
 
 function unescaped(part: string): string {

@@ -3,16 +3,17 @@
  * event from outside. What a turn wants done is done when it is durable.
  */
 import { type AnyActorRef, type AnyEventObject, createActor, createMachine } from "xstate";
-import * as z from "zod";
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { isPlainObject, type Json } from "../base/json.ts";
-import { issuesText, parseWith } from "../base/schema.ts";
+import { plainObject } from "../base/plain-object.ts";
+import { issuesText, parseWith, type Schema } from "../base/schema.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { type Drawing, leafNames, type MachineState } from "../compile/durable.ts";
 import { END } from "../define/edge.ts";
 import { inDoubtKey } from "../tool/approval.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import { whenAborted } from "./abort.ts";
+import { save } from "./commit.ts";
 import {
   acceptedTypes,
   checkAccepted,
@@ -22,6 +23,7 @@ import {
   dueTimer,
   enter,
   errorEvent,
+  idsOf,
   type Moment,
   type Motion,
   restore,
@@ -34,12 +36,17 @@ import {
   type Work,
 } from "./drawn.ts";
 import { actorFailed, carryRows, type Ended, inDoubt, performWork, rowOf, workKey } from "./drawn-effect.ts";
-import { cancelled, checkStepLimit, endOf, runRow, save, startOf, stepsTaken, stopOnError, waits } from "./drive.ts";
+import { cancelled, pauses, stopOnError, waits } from "./ends.ts";
+import { nothingSaved, reached } from "./events.ts";
+import { inspectStand, inspectTurn, type Settled } from "./inspect-run.ts";
 import { startsTold } from "./journal.ts";
 import { release } from "./open.ts";
 import type { RunResult } from "./options.ts";
 import type { State } from "./returns.ts";
-import { emit, placeOf, type Session, written } from "./session.ts";
+import { endOf, runRow, startOf } from "./run-facts.ts";
+import { emit, placeOf, type Session, stepsTaken, written } from "./session.ts";
+import { checkStepLimit, drainOf } from "./supersteps.ts";
+import { hasTimerRows, timerChanges } from "./timer-rows.ts";
 
 /** Enter the machine and write the first checkpoint of the run. */
 export async function enterDrawn(session: Session, drawing: Drawing, input: unknown): Promise<void> {
@@ -56,10 +63,12 @@ export interface Brought {
 }
 
 /** What a person found out about a promise that had started when its process died. */
-const actorInDoubt: z.ZodType<{ readonly happened: boolean; readonly output?: unknown }> = z.strictObject({
-  happened: z.boolean(),
-  output: z.unknown().optional(),
-});
+interface ActorInDoubt {
+  readonly happened: boolean;
+  readonly output?: unknown;
+}
+
+const actorInDoubt: Schema<ActorInDoubt> = plainObject({ happened: "boolean" }, { output: "anything" });
 
 /**
  * Read the answers of a resume: `in_doubt` or the id of a question is about a promise, every other key is the type of an
@@ -110,12 +119,12 @@ export async function driveDrawn(session: Session, drawing: Drawing, brought?: B
     refusal: undefined,
     wake: undefined,
   };
-  const stopListening = session.abort.signal.aborted
-    ? () => undefined
-    : whenAborted(session.abort.signal, () => desk.wake?.());
+  const signals = [session.abort.signal, session.drain].filter((signal) => !signal.aborted);
+  const stops = signals.map((signal) => whenAborted(signal, () => desk.wake?.()));
   try {
     if (brought !== undefined) await goOn(session, brought.rows);
     const motion = restore(drawing, session.state as MachineState, session.control);
+    inspectStand(session, motion);
     return await turns(desk, motion, brought?.event);
   } catch (error) {
     // A refused event is the caller's mistake, not the run's.
@@ -124,7 +133,7 @@ export async function driveDrawn(session: Session, drawing: Drawing, brought?: B
     await startsTold(session);
     return await stopOnError(session, error);
   } finally {
-    stopListening();
+    for (const stop of stops) stop();
     close(desk);
   }
 }
@@ -145,7 +154,11 @@ interface Desk {
 }
 
 async function goOn(session: Session, rows: readonly InterruptRow[]): Promise<void> {
-  if (session.saved !== undefined) await written(session, session.saved, { run: session.run, interrupts: rows });
+  const { saved, run, control } = session;
+  if (saved !== undefined) {
+    const timers = hasTimerRows(saved.claim.run) ? undefined : timerChanges(undefined, control);
+    await written(session, saved, { run, interrupts: rows, timers });
+  }
   emit(session, { type: "run.started", ...startOf(session) });
 }
 
@@ -153,7 +166,7 @@ async function turns(desk: Desk, motion: Motion, brought: AnyEventObject | undef
   const { session, drawing } = desk;
   let event = brought;
   for (;;) {
-    if (session.saved?.failure !== undefined) throw session.saved.failure;
+    if (session.saved?.thread.failure !== undefined) throw session.saved.thread.failure;
     if (desk.failure !== undefined) throw desk.failure;
     if (session.abort.signal.aborted) {
       close(desk);
@@ -161,12 +174,17 @@ async function turns(desk: Desk, motion: Motion, brought: AnyEventObject | undef
       return await cancelled(session);
     }
     if (session.control.tasks.length === 0) return completed(session);
+    if (session.drain.aborted) {
+      if (!atWork(desk)) return await drained(desk);
+      await woken(desk);
+      continue;
+    }
     checkStepLimit(session);
     const began = session.world.clock.monotonic();
     const moment = momentOf(session);
     const due = dueTimer(motion, moment.now);
     if (due !== undefined && dropTimer(motion, due)) {
-      await turn(desk, motion, began, () => tell(motion, due.to, due.event, moment));
+      await turn(desk, motion, began, () => tell(motion, due.to, due.event, moment, due.owner));
       continue;
     }
     if (event !== undefined) {
@@ -186,7 +204,8 @@ async function turns(desk: Desk, motion: Motion, brought: AnyEventObject | undef
       if (motion.works.get(work.address) !== work) continue;
       motion.works.delete(work.address);
       const told = "error" in end ? errorEvent(work.id, end.error) : doneEvent(work.id, end.output);
-      await turn(desk, motion, began, () => tell(motion, work.owner, told, moment));
+      const tellIt = (): Turn => tell(motion, work.owner, told, moment, work.address);
+      await turn(desk, motion, began, tellIt, { path: idsOf(work.address), end });
       continue;
     }
     if (rootOf(motion).status === "done") {
@@ -194,21 +213,41 @@ async function turns(desk: Desk, motion: Motion, brought: AnyEventObject | undef
       await turn(desk, motion, began, () => ({ moves: [], acts: [] }));
       continue;
     }
-    const atWork = [...desk.running.values()].some((running) => running !== "in doubt");
-    if (!atWork) {
+    if (!atWork(desk)) {
       const questions = [...doubts(desk), ...openEvents(session, drawing, motion)];
       if (questions.length > 0) return await waits(session, questions);
       if (motion.timers.size === 0) throw deadEnd(session, motion);
     }
-    await new Promise<void>((resolve) => {
-      desk.wake = resolve;
-      if (desk.ended.size > 0 || session.abort.signal.aborted || desk.failure !== undefined) resolve();
-    });
-    desk.wake = undefined;
+    await woken(desk);
   }
 }
 
-async function turn(desk: Desk, motion: Motion, began: number, move: () => Turn): Promise<void> {
+/** Whether a promise is under way whose end is not known yet. */
+function atWork({ running, ended }: Desk): boolean {
+  return [...running].some(([work, state]) => state !== "in doubt" && !ended.has(work));
+}
+
+/** Wait until something has ended, failed, or was stopped. */
+async function woken(desk: Desk): Promise<void> {
+  const { session } = desk;
+  const before = desk.ended.size;
+  await new Promise<void>((resolve) => {
+    desk.wake = resolve;
+    const stopped = session.abort.signal.aborted || desk.failure !== undefined;
+    if (stopped || desk.ended.size > (session.drain.aborted ? before : 0)) resolve();
+  });
+  desk.wake = undefined;
+}
+
+/** Promises that were under way have ended, and their ends are in the journal: a resume tells the machine of them. */
+async function drained(desk: Desk): Promise<RunResult<State>> {
+  const { session } = desk;
+  close(desk);
+  await startsTold(session);
+  return pauses(session, drainOf(session) as StatewrightError);
+}
+
+async function turn(desk: Desk, motion: Motion, began: number, move: () => Turn, settled?: Settled): Promise<void> {
   const { session, drawing } = desk;
   const before = leafNames(drawing.machine.id, rootOf(motion).value);
   const moved = move();
@@ -216,7 +255,7 @@ async function turn(desk: Desk, motion: Motion, began: number, move: () => Turn)
   const after = leafNames(drawing.machine.id, rootOf(motion).value);
   const left = before.filter((name) => !after.includes(name));
   const nodes = left.length > 0 ? left : before;
-  await commitTurn(session, motion, moved, { source: "step", nodes, began, ended: desk.ended });
+  await commitTurn(session, motion, moved, { source: "step", nodes, began, ended: desk.ended, settled });
 }
 
 interface TurnFacts {
@@ -224,6 +263,8 @@ interface TurnFacts {
   readonly nodes: readonly string[];
   readonly began: number;
   readonly ended: ReadonlyMap<Work, Ended>;
+  /** The promise whose end the turn begins with. */
+  readonly settled?: Settled | undefined;
 }
 
 /** Make a turn durable, tell of it, then run its actions. */
@@ -269,9 +310,20 @@ async function commitTurn(session: Session, motion: Motion, turn: Turn, facts: T
       bytes: row?.bytes ?? 0,
       durationMs,
     });
-    for (const { path, ...move } of turn.moves)
-      emit(session, { type: "transition.taken", path: [name, ...path], ...move });
+    turn.moves.forEach(({ path, event, from, step }, index) => {
+      // What the turn has saved stands at its first transition, which all others come from.
+      const saved = index === 0 ? { changes: deltas, bytes: row?.bytes ?? 0, durationMs } : nothingSaved;
+      emit(session, {
+        type: "transition.taken",
+        path: [name, ...path],
+        event: event.type,
+        from,
+        ...reached(step),
+        ...saved,
+      });
+    });
   }
+  inspectTurn(session, turn.moves, facts.settled);
   runActions(session, turn);
 }
 
@@ -320,7 +372,7 @@ function settle(desk: Desk, motion: Motion): void {
     desk.timers.delete(timer);
     cancel();
   }
-  const { clock, schedule } = desk.session.world;
+  const { schedule } = desk.session.world;
   for (const timer of timers) {
     if (desk.timers.has(timer)) continue;
     const fire = (): void => {
@@ -328,7 +380,7 @@ function settle(desk: Desk, motion: Motion): void {
       desk.timers.delete(timer);
       desk.wake?.();
     };
-    desk.timers.set(timer, schedule.after(Math.max(0, timer.dueAt - clock.now()), fire));
+    desk.timers.set(timer, schedule.at(timer.dueAt, fire));
   }
   for (const work of motion.works.values()) if (!desk.running.has(work)) start(desk, work);
 }
@@ -406,7 +458,7 @@ function close(desk: Desk): void {
 
 function completed(session: Session): RunResult<State> {
   emit(session, { type: "run.completed", steps: session.stepsOfRun });
-  return { status: "done", ...endOf(session) };
+  return { status: "done", output: session.state["output"], ...endOf(session) };
 }
 
 /** An event that came too late, after the timers that were due: what they did is kept, the event is not taken. */
@@ -516,9 +568,9 @@ function answeredRow(session: Session, row: InterruptRow, value: unknown): Inter
   return { ...row, answer, answeredAt: session.world.clock.now() };
 }
 
-function answerAbout({ session, answers }: Desk, work: Work): z.infer<typeof actorInDoubt> | undefined {
+function answerAbout({ session, answers }: Desk, work: Work): ActorInDoubt | undefined {
   const text = answers.get(`${work.task.id}:${inDoubtKey}`)?.answer;
-  return text === undefined ? undefined : (session.saved?.codec.decode(text) as z.infer<typeof actorInDoubt>);
+  return text === undefined ? undefined : (session.saved?.codec.decode(text) as ActorInDoubt);
 }
 
 function invalidAnswer(session: Session, name: string, why: string): StatewrightError {

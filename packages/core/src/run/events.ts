@@ -9,16 +9,44 @@ import type { Json } from "../base/json.ts";
 import type { AssistantMessage } from "../model/message.ts";
 import type { Delta } from "../state/delta.ts";
 import type { ToolOutput, ToolResult } from "../tool/result.ts";
+import type { Inspection } from "./inspection.ts";
+import type { GuardResult, Step } from "./kernel.ts";
 
-/** A transition of the graph's machine: what tests, the command line and the inspector read. */
-export interface TransitionRecord {
+/** What a machine did: with the number and the time of its event, what tests, the command line and the inspector read. */
+export interface Transition {
   /** Leads from the graph to the machine that moved: a graph's name, then the nodes of subgraphs. */
   readonly path: readonly string[];
   readonly event: string;
   readonly from: Json;
   readonly to: Json;
+  /** The guards that were asked, in their order. */
+  readonly guards: readonly GuardResult[];
   /** Ids of the actors that the transition starts. */
   readonly effects: readonly string[];
+  /** What the checkpoint of this transition holds, by channel; empty where it makes none. */
+  readonly changes: Readonly<Record<string, Delta>>;
+  /** Bytes of that checkpoint's deltas. */
+  readonly bytes: number;
+  /** Milliseconds of the superstep, or of the turn, that ends with that checkpoint; 0 where there is none. */
+  readonly durationMs: number;
+}
+
+/** A transition as it stands on the event stream. */
+export interface TransitionRecord extends EventPlace, Transition {
+  readonly type: "transition.taken";
+  readonly path: readonly string[];
+}
+
+/** Of a transition that makes no checkpoint. */
+export const nothingSaved: Pick<Transition, "changes" | "bytes" | "durationMs"> = Object.freeze({
+  changes: Object.freeze({}),
+  bytes: 0,
+  durationMs: 0,
+});
+
+/** What a transition record says of a kernel's step. */
+export function reached([to, effects, { guards }]: Step): Pick<Transition, "to" | "guards" | "effects"> {
+  return { to: to.value, guards, effects: effects.flatMap((effect) => (effect.kind === "start" ? [effect.id] : [])) };
 }
 
 /** A question to a person, as the caller sees it. */
@@ -35,6 +63,8 @@ export interface OpenInterrupt {
 export interface EventPlace {
   readonly seq: number;
   readonly at: number;
+  /** On events of an inner graph: the nodes that lead to it, as `research` or `outer.research`. */
+  readonly within?: string;
 }
 
 interface InTask {
@@ -63,7 +93,7 @@ export type RunEventBody =
   | { readonly type: "run.failed"; readonly error: ErrorRecord }
   | { readonly type: "run.cancelled"; readonly reason: string }
   | { readonly type: "run.paused"; readonly cause: ErrorRecord }
-  | ({ readonly type: "transition.taken" } & TransitionRecord)
+  | ({ readonly type: "transition.taken" } & Transition)
   | {
       readonly type: "step.committed";
       readonly step: number;
@@ -139,10 +169,12 @@ export interface EventStream {
   /** Every event from now on, until the run has ended or the loop is left. */
   readonly iterate: () => AsyncIterableIterator<RunEvent>;
   readonly close: () => void;
+  /** Tells the machines' ways to an inspector, if there is one. */
+  readonly inspection: Inspection | undefined;
 }
 
 /** A stream without readers. A reader that throws does not harm the run: its error goes to `onReaderError`. */
-export function createEventStream(onReaderError: (error: unknown) => void): EventStream {
+export function createEventStream(onReaderError: (error: unknown) => void, inspection?: Inspection): EventStream {
   const readers = new Set<(event: RunEvent) => void>();
   const closers = new Set<() => void>();
   let closed = false;
@@ -167,6 +199,7 @@ export function createEventStream(onReaderError: (error: unknown) => void): Even
     },
     subscribe,
     iterate: () => iterate(subscribe, closers, () => closed),
+    inspection,
     close: () => {
       closed = true;
       for (const close of closers) close();

@@ -8,7 +8,17 @@ import type { EffectClass, EffectKind } from "../base/effect.ts";
 import { type ErrorRecord, fromErrorRecord, StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../checkpoint/journal.ts";
-import { emit, journalKey, placeOf, record, recordNow, type Saved, type Session } from "./session.ts";
+import {
+  emit,
+  journalKey,
+  nodesOf,
+  placeOf,
+  record,
+  recordNow,
+  type Saved,
+  type Session,
+  type Within,
+} from "./session.ts";
 
 /** An effect about to be performed. */
 export interface EffectRequest<Value> {
@@ -34,7 +44,7 @@ export interface EffectRequest<Value> {
 
 /** The key that the other side may use to recognise a repeated effect: the same in every attempt and after every resume. */
 export function idempotencyKeyOf(session: Session, task: Task, key: string): string {
-  return `${session.run.thread}/${session.run.branch}/${task.id}/${key}`;
+  return `${session.run.thread}/${session.line}/${task.id}/${key}`;
 }
 
 /** Perform an effect, or hand back its recorded outcome. */
@@ -89,7 +99,7 @@ async function again<Value>(session: Session, request: EffectRequest<Value>, row
 }
 
 /** The start of a `once` effect is durable before it begins; others begin at once and their start goes out beside them. */
-function first<Value>(session: Session, request: EffectRequest<Value>, idempotencyKey: string): Promise<Value> {
+async function first<Value>(session: Session, request: EffectRequest<Value>, idempotencyKey: string): Promise<Value> {
   const saved = session.saved;
   const row: EffectRow = {
     step: session.step,
@@ -105,7 +115,11 @@ function first<Value>(session: Session, request: EffectRequest<Value>, idempoten
     ...(request.stage === undefined ? {} : { stage: request.stage() }),
   };
   const execute = (): Promise<Value> => request.execute(idempotencyKey);
-  if (saved === undefined) return settle(session, request, row, execute);
+  if (saved === undefined) {
+    if (request.effect === "once" && session.within?.unsaved === true)
+      throw mustBeSaved(session, request, session.within);
+    return settle(session, request, row, execute);
+  }
   if (request.effect !== "once") {
     if (request.kind !== "task") record(session, saved, { row, encode: undefined, told: undefined });
     return settle(session, request, row, execute);
@@ -225,5 +239,18 @@ function inDoubt<Value>(session: Session, request: EffectRequest<Value>, row: Ef
     next: 'Give it a reconcile(key) that asks the other side, or declare effect "idempotent" if the other side honours the key',
     place: placeOf(session, { node: request.task.node, task: request.task.id }),
     details: { key: row.key, idempotencyKey: row.idempotencyKey, startedAt: row.startedAt },
+  });
+}
+
+/** Without a store a run ends with its process; here the run goes on, and would do it again. */
+function mustBeSaved<Value>(
+  session: Session,
+  { task, kind, name }: EffectRequest<Value>,
+  within: Within,
+): StatewrightError {
+  return new StatewrightError("missing_store", {
+    what: `the ${kind} "${name}" may happen once, and stands in the subgraph "${nodesOf(within)}", which is not saved`,
+    next: 'Give the subgraph the persistence "per-call", or declare the effect "idempotent"',
+    place: placeOf(session, { node: task.node, task: task.id }),
   });
 }

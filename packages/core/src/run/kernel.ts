@@ -7,11 +7,13 @@
  * or the timer's event.
  */
 import {
+  type AnyActorLogic,
   type AnyActorRef,
   type AnyActorScope,
   type AnyEventObject,
   type AnyMachineSnapshot,
   type AnyStateMachine,
+  type AnyTransitionDefinition,
   createActor,
   createMachine,
   getNextTransitions,
@@ -50,12 +52,39 @@ export interface Snapshot {
   readonly error: unknown;
 }
 
+/** A guard that was asked on the way; one without a name is called `inline`. */
+export interface GuardResult {
+  readonly guard: string;
+  readonly params: unknown;
+  readonly result: boolean;
+}
+
+/** What XState did on the way, in its order: actors that it made, actions, microsteps. */
+export type TrailStep =
+  | { readonly kind: "actor"; readonly id: string; readonly logic: AnyActorLogic }
+  | { readonly kind: "action"; readonly type: string; readonly params: unknown }
+  | {
+      readonly kind: "microstep";
+      readonly event: AnyEventObject;
+      readonly snapshot: AnyMachineSnapshot;
+      readonly transitions: readonly AnyTransitionDefinition[];
+    };
+
+/** How a machine came to its next snapshot: for records and inspectors, nothing is decided by it. */
+export interface Trail {
+  readonly guards: readonly GuardResult[];
+  readonly steps: readonly TrailStep[];
+}
+
+/** The next snapshot, what is wanted done, and how it came about. */
+export type Step = readonly [Snapshot, readonly Effect[], Trail];
+
 /** A machine as pure functions. */
 export interface Kernel {
   /** Enter the machine. */
-  initial(input?: unknown): readonly [Snapshot, readonly Effect[]];
+  initial(input?: unknown): Step;
   /** Take one event; throws `event_refused` when the state does not accept it, `machine_failed` when a guard or an action throws. */
-  step(snapshot: Snapshot, event: AnyEventObject): readonly [Snapshot, readonly Effect[]];
+  step(snapshot: Snapshot, event: AnyEventObject): Step;
   /** Stand where `value` says, without entry effects; `children` are the ids of actors that are under way besides those its states invoke. */
   restore(value: Json, context?: unknown, children?: readonly string[]): Snapshot;
   /** Event types that the state accepts, guards aside. */
@@ -75,7 +104,12 @@ export const unentered: Snapshot = Object.freeze({
 interface Held extends Snapshot {
   readonly machine: AnyMachineSnapshot;
   /** Transitions taken from here before, where the machine is a table. */
-  readonly taken: Map<string, readonly [Snapshot, readonly Effect[]]> | undefined;
+  readonly taken: Map<string, Step> | undefined;
+}
+
+/** The snapshot as XState has it; undefined where the machine was not entered. */
+export function xstateSnapshotOf(snapshot: Snapshot): AnyMachineSnapshot | undefined {
+  return "machine" in snapshot ? (snapshot as Held).machine : undefined;
 }
 
 /** Microsteps that one event may take before the machine counts as caught in a loop. */
@@ -87,8 +121,8 @@ export function createKernel(machine: AnyStateMachine): Kernel {
 }
 
 /**
- * A kernel for a machine without context whose guards read nothing but the event's `key`: each transition is computed by
- * XState once and remembered, so that a step costs a look-up. At most `limit` snapshots are remembered.
+ * A kernel for a machine without context whose guards have names and read nothing but the event's `key`: each transition is
+ * computed by XState once and remembered, so that a step costs a look-up. At most `limit` snapshots are remembered.
  */
 export function createTableKernel(
   machine: AnyStateMachine,
@@ -104,9 +138,17 @@ interface Table {
   readonly byValue: Map<string, Held>;
 }
 
+interface Recording {
+  readonly guards: GuardResult[];
+  readonly steps: TrailStep[];
+}
+
 function kernelOf(given: AnyStateMachine, table: Table | undefined): Kernel {
-  const machine = bounded(given);
-  const scope = inertScope(machine);
+  let recording: Recording | undefined;
+  const machine = watched(given, table !== undefined, (guard) => recording?.guards.push(guard));
+  const starter = createActor(createMachine({}));
+  const self = createActor(table === undefined ? machine : nothing, { parent: starter });
+  const scope = inertScope(machine, self, (step) => recording?.steps.push(step));
 
   function hold(snapshot: AnyMachineSnapshot): Held {
     if (table === undefined) return toHeld(snapshot, undefined);
@@ -119,17 +161,30 @@ function kernelOf(given: AnyStateMachine, table: Table | undefined): Kernel {
     return held;
   }
 
-  function collect(work: () => AnyMachineSnapshot): readonly [Snapshot, readonly Effect[]] {
+  function collect(work: () => AnyMachineSnapshot): Step {
     const effects: Effect[] = [];
-    scope.actionExecutor = (action) => effects.push(...toEffects(action, scope.self));
-    return [hold(work()), effects];
+    const trail: Recording = { guards: [], steps: [] };
+    scope.actionExecutor = (action) => {
+      effects.push(...toEffects(action, scope.self, starter));
+      trail.steps.push({ kind: "action", type: action.type, params: withoutActor(action) });
+    };
+    recording = trail;
+    try {
+      const next = hold(work());
+      // Readers of events get the guards.
+      deepFreeze(trail.guards);
+      return [next, effects, table === undefined ? trail : { ...trail, steps: ofOneMicrostep(trail.steps, next) }];
+    } finally {
+      recording = undefined;
+    }
   }
 
-  function enter(input: unknown): readonly [Snapshot, readonly Effect[]] {
-    return collect(() => failLoud(machine, machine.getInitialSnapshot(scope, input)));
+  function enter(input: unknown): Step {
+    const still = table === undefined ? undefined : enteredStill(machine);
+    return collect(() => still ?? failLoud(machine, machine.getInitialSnapshot(scope, input)));
   }
 
-  let first: readonly [Snapshot, readonly Effect[]] | undefined;
+  let first: Step | undefined;
   return {
     initial: (input) => {
       if (table === undefined) return enter(input);
@@ -155,6 +210,23 @@ function kernelOf(given: AnyStateMachine, table: Table | undefined): Kernel {
       ),
     accepts: (snapshot) => acceptedEvents(snapshot as Held),
   };
+}
+
+/**
+ * The first states of a machine without context, where entering them does nothing: XState's own way compares each with each,
+ * 40 ms for 100 parallel nodes.
+ */
+function enteredStill(machine: AnyStateMachine): AnyMachineSnapshot | undefined {
+  const first: AnyMachineSnapshot = machine.resolveState({ value: {}, context: {} });
+  const still = first._nodes.every(
+    ({ type, entry, invoke, always, initial }) =>
+      type !== "final" &&
+      entry.length === 0 &&
+      invoke.length === 0 &&
+      always === undefined &&
+      (initial?.actions.length ?? 0) === 0,
+  );
+  return still ? first : undefined;
 }
 
 function transition(
@@ -234,20 +306,84 @@ function withChildren(snapshot: AnyMachineSnapshot, more: readonly string[]): An
   return Object.assign(snapshot, { children: Object.fromEntries([...invoked, ...more].map((id) => [id, { id }])) });
 }
 
-/** The machine with an end to its loops of eventless transitions. */
-function bounded(machine: AnyStateMachine): AnyStateMachine {
+/** The machine with guards that tell what they say and an end to its loops of eventless transitions; the given one stays as it is. */
+function watched(given: AnyStateMachine, allNamed: boolean, told: (guard: GuardResult) => void): AnyStateMachine {
+  const named = Object.entries(given.implementations.guards as Readonly<Record<string, unknown>>);
+  const guards = Object.fromEntries(
+    named.map(([name, guard]) => [name, isPredicate(guard) ? tellingGuard(name, guard, told) : guard]),
+  );
+  const { maxIterations: most } = given.options;
   // XState's own default is Infinity, with which such a loop never ends.
-  if (!Number.isFinite(machine.options?.maxIterations))
-    Object.assign(machine, { options: { ...machine.options, maxIterations } });
-  return machine;
+  const options = { ...given.options, maxIterations: Number.isFinite(most) ? most : maxIterations };
+  if (allNamed || inlineGuards(given).length === 0) return viewOf(given, guards, options);
+  const machine = given.provide({ guards } as Parameters<AnyStateMachine["provide"]>[0]);
+  for (const { transition, guard } of inlineGuards(machine))
+    Object.assign(transition, { guard: tellingGuard(inlineName(guard), guard, told) });
+  return Object.assign(machine, { options });
 }
 
-/** Stands for whatever started a machine, so that it can be told from the machine's own actors. */
-const anyParent: AnyActorRef = createActor(createMachine({}));
+/** The same states under other guards: `provide` would build each of them again, 5 ms for 100 nodes. */
+function viewOf(given: AnyStateMachine, guards: object, options: object): AnyStateMachine {
+  const { getInitialSnapshot } = Object.getPrototypeOf(given) as Pick<AnyStateMachine, "getInitialSnapshot">;
+  return Object.create(given, {
+    implementations: { value: { ...given.implementations, guards } },
+    options: { value: options },
+    // Its own is bound to the given machine, whose guards its snapshots would ask.
+    getInitialSnapshot: { value: getInitialSnapshot },
+  }) as AnyStateMachine;
+}
+
+/** Guards that stand in the transitions as functions, without a name. */
+function inlineGuards(machine: AnyStateMachine): readonly { readonly transition: object; readonly guard: Predicate }[] {
+  const found: { readonly transition: object; readonly guard: Predicate }[] = [];
+  const nodes = [machine.root];
+  for (const node of nodes) {
+    nodes.push(...Object.values(node.states));
+    for (const transition of [...node.transitions.values(), node.always ?? []].flat()) {
+      const { guard } = transition as { readonly guard?: unknown };
+      if (isPredicate(guard)) found.push({ transition, guard });
+    }
+  }
+  return found;
+}
+
+type Predicate = (args: unknown, params: unknown) => boolean;
+
+/** A function written in place is called after its key, which says nothing. */
+function inlineName({ name }: Predicate): string {
+  return name === "" || name === "guard" ? "inline" : name;
+}
+
+/** A function of the author. Combinations such as `and` ask others, which tell for themselves. */
+function isPredicate(guard: unknown): guard is Predicate {
+  return typeof guard === "function" && !("check" in guard);
+}
+
+function tellingGuard(name: string, guard: Predicate, told: (guard: GuardResult) => void): Predicate {
+  return (args, params) => {
+    const result = guard(args, params);
+    told({ guard: name, params, result: Boolean(result) });
+    return result;
+  };
+}
+
+/** Stands for a machine whose states and guards never ask for themselves: a real actor would enter the machine. */
+const nothing: AnyStateMachine = createMachine({});
 
 /** One scope per machine, made once: it records what a transition wants done and does nothing. */
-function inertScope(machine: AnyStateMachine): AnyActorScope {
-  const self = createActor(machine, { parent: anyParent });
+function inertScope(machine: AnyStateMachine, self: AnyActorRef, told: (step: TrailStep) => void): AnyActorScope {
+  self.system.inspect((event) => {
+    if (event.type === "@xstate.microstep" && event.actorRef === self)
+      told({
+        kind: "microstep",
+        event: event.event,
+        snapshot: event.snapshot as AnyMachineSnapshot,
+        transitions: event._transitions,
+      });
+    if (event.type !== "@xstate.actor") return;
+    const { id, logic, _parent } = event.actorRef as AnyActorRef & { readonly logic: AnyActorLogic };
+    if (_parent === self) told({ kind: "actor", id, logic });
+  });
   return {
     self,
     id: machine.id,
@@ -264,6 +400,18 @@ function inertScope(machine: AnyStateMachine): AnyActorScope {
   };
 }
 
+/** A machine without context is in its next snapshot after one microstep: that snapshot is held already. */
+function ofOneMicrostep(steps: readonly TrailStep[], next: Held): readonly TrailStep[] {
+  return steps.map((step) => (step.kind === "microstep" ? { ...step, snapshot: next.machine } : step));
+}
+
+/** The actor that XState made stands for nothing and would be held with the step: its id says enough. */
+function withoutActor({ type, params }: Executable): unknown {
+  if (typeof params !== "object" || params === null || !("id" in params)) return params;
+  if (type === "xstate.stopChild") return { id: params.id };
+  return type === "xstate.spawnChild" ? { ...params, actorRef: undefined, id: idOfChild({ ...params }) } : params;
+}
+
 interface Executable {
   readonly type: string;
   readonly params: unknown;
@@ -271,7 +419,7 @@ interface Executable {
   readonly exec: ((info: never, params: never) => void) | undefined;
 }
 
-function toEffects(action: Executable, self: AnyActorRef): readonly Effect[] {
+function toEffects(action: Executable, self: AnyActorRef, starter: AnyActorRef): readonly Effect[] {
   const params = (action.params ?? {}) as Record<string, unknown>;
   switch (action.type) {
     case "xstate.spawnChild":
@@ -286,7 +434,7 @@ function toEffects(action: Executable, self: AnyActorRef): readonly Effect[] {
     case "xstate.sendTo": {
       const { to } = params;
       const delayMs = typeof params["delay"] === "number" ? params["delay"] : undefined;
-      const target = to === self ? "self" : to === anyParent ? "parent" : { id: String((to as AnyActorRef).id) };
+      const target = to === self ? "self" : to === starter ? "parent" : { id: String((to as AnyActorRef).id) };
       return [{ kind: "send", to: target, id: idOf(params), event: params["event"] as AnyEventObject, delayMs }];
     }
     case "xstate.cancel":

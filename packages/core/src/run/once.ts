@@ -31,9 +31,11 @@ export async function runOnce(session: Session, saved: Saved, scope: TaskScope, 
 }
 
 /** Whether a question is about the start of a `once` node: its answer has a schema of its own, whatever the graph declares. */
-export function isStartInDoubt({ id, task, key }: InterruptRow): boolean {
-  return key === inDoubtKey && id.startsWith(`${task}/start`);
+export function isStartInDoubt({ id }: InterruptRow): boolean {
+  return startInDoubt.test(id);
 }
+
+const startInDoubt = new RegExp(`/start\\d+:${inDoubtKey}$`);
 
 /** A body that asks starts again with the answer: a `once` node leaves that to the node before it. */
 export function onceMayNotAsk(session: Session, task: Task, key: string): StatewrightError {

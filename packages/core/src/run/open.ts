@@ -27,6 +27,7 @@ export interface Opening {
   readonly runId: string;
   readonly events: EventStream;
   readonly abort: AbortController;
+  readonly drain: AbortSignal;
   readonly mustExist: boolean;
 }
 
@@ -58,6 +59,9 @@ export async function openSession(opening: Opening): Promise<Session> {
     events: opening.events,
     abort: opening.abort,
     halt: opening.abort.signal,
+    drain: opening.drain,
+    within: undefined,
+    inner: new Map(),
     codec,
     onTaskFailure: onTaskFailureOf(options),
     breakpoints: breakpointsOf(plan, options),
@@ -65,7 +69,6 @@ export async function openSession(opening: Opening): Promise<Session> {
     outcomes: new Map(),
     stepsBefore: 0,
     stepsOfRun: 0,
-    bytesOfRun: 0,
   };
   if (options.store === undefined) {
     const run = freshRun(opening, world, "main");
@@ -73,6 +76,7 @@ export async function openSession(opening: Opening): Promise<Session> {
     return {
       ...base,
       run,
+      line: run.branch,
       saved: undefined,
       state,
       control: emptyControl,
@@ -115,7 +119,7 @@ export function release(store: Store, thread: string, claim: Claim, world: World
 }
 
 async function load(
-  base: Omit<Session, "run" | "saved" | "state" | "control" | "snapshot" | "step">,
+  base: Omit<Session, "run" | "line" | "saved" | "state" | "control" | "snapshot" | "step">,
   opening: Opening,
   store: Store,
   claim: Claim,
@@ -135,15 +139,19 @@ async function load(
     codec,
     writer: stateWriter(channels, codec, rows),
     claim,
-    nextSeq: claim.nextSeq,
-    nextCheckpoint: claim.nextCheckpoint,
+    thread: {
+      changed: base.plan.drawing === undefined && claim.writtenBy.shape !== base.plan.shape,
+      nextSeq: claim.nextSeq,
+      nextCheckpoint: claim.nextCheckpoint,
+      bytes: 0,
+      failure: undefined,
+    },
     parent: head?.id,
     journal: new Map(effects.map((row) => [journalKey(row.step, row.task, row.key), row])),
     interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
     pending: new Map(),
     starts: new Set(),
     flushing: false,
-    failure: undefined,
   };
   const open = claim.run !== undefined && unfinished(claim.run);
   const run: RunRow =
@@ -151,9 +159,11 @@ async function load(
       ? { ...claim.run, status: "running", attempt: claim.run.attempt + 1, endedAt: undefined, error: undefined }
       : freshRun(opening, base.world, claim.branch);
   const state = Object.freeze(restoreState(channels, codec, rows));
+  if (saved.thread.changed) checkRestored(base.plan, thread, state);
   return {
     ...base,
     run,
+    line: claim.branch,
     saved,
     state,
     control,
@@ -163,7 +173,8 @@ async function load(
   };
 }
 
-const emptyControl: Control = { machine: null, tasks: [], inputs: [], joins: {} };
+/** Where control stands before there is anything. */
+export const emptyControl: Control = { machine: null, tasks: [], inputs: [], joins: {} };
 
 /** A run that has not come to its end: it waits, failed, or its process died. */
 export function unfinished(run: RunRow): boolean {
@@ -190,7 +201,8 @@ function tableKernelOf(graph: Graph): Kernel {
   );
 }
 
-function standing(
+/** Where the machine of a graph stands in a saved control state. */
+export function standing(
   { plan, kernel }: Pick<Session, "plan" | "kernel">,
   thread: string,
   control: Control,
@@ -245,7 +257,8 @@ function onTaskFailureOf({ onTaskFailure = "finish" }: CommonOptions): Session["
   });
 }
 
-function readContext(plan: Plan, given: unknown): unknown {
+/** The context that a graph declares, parsed. Throws `invalid_context`. */
+export function readContext(plan: Plan, given: unknown): unknown {
   const definition = plan.graph.context;
   if (definition === undefined) return given;
   const parsed = parseWith(definition.schema, given);
@@ -256,6 +269,23 @@ function readContext(plan: Plan, given: unknown): unknown {
     place: { graph: plan.graph.name },
     details: parsed.issues,
   });
+}
+
+/** State that a graph of another shape has written must still fit the schemas of its channels. */
+export function checkRestored(plan: Plan, thread: string, state: Readonly<Record<string, unknown>>): void {
+  for (const [name, { kind, parseValue }] of Object.entries(plan.graph.state.channels)) {
+    const value = state[name];
+    if (value === undefined || kind === "untracked") continue;
+    const parsed = parseValue(value);
+    if (parsed.ok) continue;
+    const path = parsed.issues[0]?.path;
+    throw new StatewrightError("graph_changed", {
+      what: `the thread "${thread}" holds in the channel "${name}" what its schema refuses: ${issuesText(parsed.issues)}`,
+      next: "Widen the schema, run the thread with the graph that wrote it, or edit the value with fork",
+      place: { graph: plan.graph.name, thread, channel: name, ...(path ? { path } : {}) },
+      details: parsed.issues,
+    });
+  }
 }
 
 /** A thread belongs to one graph. A changed shape goes on as long as every pending task still has its node. */

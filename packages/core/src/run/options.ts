@@ -6,7 +6,9 @@ import type { Store } from "../checkpoint/store.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import type { AnswerInput, InterruptShape } from "../define/interrupt.ts";
 import type { Codec } from "../state/codec.ts";
+import type { ApprovalAnswer, InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../tool/approval.ts";
 import type { OpenInterrupt, RunEvent } from "./events.ts";
+import type { Inspector } from "./inspection.ts";
 
 /** What `run` and `resume` have in common. */
 export interface CommonOptions {
@@ -23,6 +25,8 @@ export interface CommonOptions {
   readonly onTaskFailure?: "finish" | "abort";
   /** Clock, chance, schedule and log; the real ones by default. */
   readonly world?: World;
+  /** Is told what the run's machines do, in XState's format: a function, or the `inspect` of a standard inspector. */
+  readonly inspect?: Inspector;
   /** Turns values into saved text and back; plain data and built-in types by default. */
   readonly codec?: Codec;
 }
@@ -54,7 +58,15 @@ export type RunOptions<Types extends GraphTypes> = CommonOptions &
 /** Answers by interrupt key or id. */
 export type Answers<Interrupts extends InterruptShape> = string extends keyof Interrupts
   ? { readonly [id: string]: unknown }
-  : { readonly [Key in keyof Interrupts]?: AnswerInput<Interrupts[Key]> } & { readonly [id: string]: unknown };
+  : { readonly [Key in keyof Interrupts]?: AnswerInput<Interrupts[Key]> } & OwnAnswers<keyof Interrupts> & {
+        readonly [id: `${string}:${string}`]: unknown;
+      };
+
+/** Answers to questions that the engine asks by itself, of which a graph declares nothing. */
+type OwnAnswers<Declared> = Omit<
+  { readonly approve?: ApprovalAnswer; readonly [inDoubtKey]?: InDoubtAnswer | NodeInDoubtAnswer },
+  Declared & string
+>;
 
 /** What `resume` takes. */
 export type ResumeOptions<Types extends GraphTypes> = CommonOptions &
@@ -62,7 +74,8 @@ export type ResumeOptions<Types extends GraphTypes> = CommonOptions &
   ContextOption<Types> & {
     readonly thread: string;
     readonly store: Store;
-    readonly answers?: Answers<Types["interrupts"]>;
+    /** By interrupt key or id; a question of an inner graph has the key `node.key`. */
+    readonly answers?: Answers<Types["interrupts"] & Types["innerInterrupts"]>;
   };
 
 interface EndOf<State> {
@@ -77,18 +90,18 @@ interface EndOf<State> {
 }
 
 /** How a run ended for now. A failed run rejects instead. */
-export type RunResult<State> =
-  | ({ readonly status: "done" } & EndOf<State>)
+export type RunResult<State, Output = unknown> =
+  | ({ readonly status: "done"; readonly output: Output } & EndOf<State>)
   | ({ readonly status: "waiting"; readonly interrupts: readonly OpenInterrupt[] } & EndOf<State>)
   | ({ readonly status: "paused"; readonly cause: ErrorRecord } & EndOf<State>)
   | ({ readonly status: "cancelled"; readonly reason: string } & EndOf<State>);
 
 /** A run at work. */
-export interface RunHandle<State> {
+export interface RunHandle<State, Output = unknown> {
   readonly id: string;
   readonly thread: string;
   /** How it ends; rejects with the run's error. */
-  readonly result: Promise<RunResult<State>>;
+  readonly result: Promise<RunResult<State, Output>>;
   /** Every event from now on. Leaving the loop stops the subscription, not the run. */
   events(): AsyncIterableIterator<RunEvent>;
   /** The text that models write, as it comes. */
@@ -97,4 +110,6 @@ export interface RunHandle<State> {
   on(listener: (event: RunEvent) => void): () => void;
   /** Stop: signals fire, no further effect starts, what finished is kept. */
   cancel(reason?: string): void;
+  /** Stop at the end of the superstep, also of an inner graph: the run is `paused`, and a resume goes on. Throws `missing_store` without a store. */
+  drain(reason?: string): void;
 }

@@ -1,5 +1,5 @@
 /** What a node returned, read: a partial state, recipes and commands become parsed writes and leads. Pure: nothing is applied. */
-import { type Draft, enableMapSet, enablePatches, Immer } from "immer";
+import { type Draft, enableMapSet, enablePatches, Immer, isDraft } from "immer";
 import { type ErrorPlace, StatewrightError } from "../base/errors.ts";
 import { deepFreeze, isPlainObject, sameData } from "../base/json.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
@@ -28,7 +28,7 @@ export interface TaskOutcome {
   readonly leads: readonly Lead[];
 }
 
-/** Parse what a node returned against its state: an error names graph, node and channel, and nothing is applied. */
+/** Parse what a node returned against its state and its claims: an error names graph, node and channel, and nothing is applied. */
 export function readReturn(plan: Plan, node: string, state: State, returned: unknown): TaskOutcome {
   const writes: Write[] = [];
   const leads: Lead[] = [];
@@ -44,7 +44,20 @@ export function readReturn(plan: Plan, node: string, state: State, returned: unk
     if (Array.isArray(returned)) seen = withWrites(plan, state, writes);
   }
   refuseTwoGotos(plan, node, leads);
+  const listed = plan.nodes.get(node)?.policy.writes;
+  if (listed !== undefined) refuseUnlisted(plan, node, listed, writes);
   return { writes, leads };
+}
+
+/** A node that says what it writes writes nothing else: `checkGraph` relies on it. */
+function refuseUnlisted(plan: Plan, node: string, listed: readonly string[], writes: readonly Write[]): void {
+  const other = writes.find(({ channel }) => !listed.includes(channel));
+  if (other === undefined) return;
+  throw new StatewrightError("undeclared_write", {
+    what: `the node "${node}" in graph "${plan.graph.name}" wrote the channel "${other.channel}", which its writes do not list`,
+    next: `Add "${other.channel}" to the writes of the node, or do not return it`,
+    place: { graph: plan.graph.name, node, channel: other.channel },
+  });
 }
 
 /** Parse a partial state; throws `unknown_channel` or `invalid_update`. `node` is where it came from. */
@@ -145,10 +158,19 @@ enableMapSet();
 const drafts: Immer = new Immer({ autoFreeze: false });
 
 function readRecipe(plan: Plan, node: string, state: State, command: Recipe<unknown>): Write[] {
+  let returned: unknown;
   const [changed, patches] = drafts.produceWithPatches(state, (draft: Draft<State>) => {
-    const returned: unknown = command.recipe(draft as Draft<unknown>);
-    if (returned instanceof Promise) throw asynchronous(plan, node, "recipe", returned);
+    const given: unknown = command.recipe(draft as Draft<unknown>);
+    if (given instanceof Promise) throw asynchronous(plan, node, "recipe", given);
+    if (!isDraft(given)) returned = given;
   });
+  if (patches.length === 0 && isPartial(plan, returned)) {
+    throw new StatewrightError("invalid_update", {
+      what: `the recipe of node "${node}" returned a new state and changed nothing`,
+      next: "Change the draft; what a recipe returns is not used. Or return the partial state without update(…)",
+      place: { graph: plan.graph.name, node },
+    });
+  }
   const touched = new Map<string, Patch[]>();
   for (const patch of patches) {
     const channel = String(patch.path[0]);
@@ -160,6 +182,12 @@ function readRecipe(plan: Plan, node: string, state: State, command: Recipe<unkn
     touched.set(channel, [...(touched.get(channel) ?? []), inner]);
   }
   return [...touched].map(([channel, inner]) => draftWrite(plan, node, state, channel, changed[channel], inner));
+}
+
+function isPartial(plan: Plan, value: unknown): boolean {
+  if (!isPlainObject(value)) return false;
+  const keys = Object.keys(value);
+  return keys.length > 0 && keys.every((key) => Object.hasOwn(plan.graph.state.channels, key));
 }
 
 function draftWrite(

@@ -1,21 +1,17 @@
 /** `run`: start a graph on a thread, and the handle of a run at work. */
 import { isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import { freshId } from "../base/ids.ts";
-import { isPlainObject } from "../base/json.ts";
-import { issuesText, type SchemaIssue } from "../base/schema.ts";
 import type { Graph } from "../compile/define-graph.ts";
-import { type Plan, planOf } from "../compile/plan.ts";
-import { START } from "../define/edge.ts";
+import { planOf } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { overwrite } from "../state/channel.ts";
-import { commitInput, drive } from "./drive.ts";
+import { drive } from "./drive.ts";
 import { driveDrawn, enterDrawn } from "./drive-drawn.ts";
 import { createEventStream, type EventStream, type RunEvent } from "./events.ts";
-import { openSession, release, threadId, unfinished, worldOf } from "./open.ts";
+import { inputStep, readInput } from "./input.ts";
+import { createInspection } from "./inspection.ts";
+import { type Opening, openSession, release, threadId, unfinished, worldOf } from "./open.ts";
 import type { CommonOptions, RunHandle, RunOptions, RunResult } from "./options.ts";
-import { readUpdate, type State, type Write } from "./returns.ts";
 import { placeOf, type Session } from "./session.ts";
-import { firstTasks, foldInput } from "./superstep.ts";
 
 /**
  * Run a graph. Without a store everything but interrupts, resume and history works in memory. `result` rejects with
@@ -24,11 +20,11 @@ import { firstTasks, foldInput } from "./superstep.ts";
 export function run<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: RunOptions<Types>,
-): RunHandle<Types["state"]> {
+): RunHandle<Types["result"], Types["output"]> {
   const world = worldOf(options);
   const thread = threadId(world, options.thread);
   const runId = freshId("run_", world.random);
-  return launch(options, thread, runId, async (events, abort) => {
+  return launch(options, thread, runId, async (events, stops) => {
     const plan = planOf(graph as Graph);
     const { drawing } = plan;
     const writes = drawing === undefined ? readInput(plan, options.input ?? {}) : [];
@@ -38,7 +34,7 @@ export function run<Types extends GraphTypes>(
       thread,
       runId,
       events,
-      abort,
+      ...stops,
       mustExist: false,
     });
     await begin(session, () =>
@@ -49,25 +45,32 @@ export function run<Types extends GraphTypes>(
 }
 
 /** What starts work in the next turn, so that a reader attached now misses nothing. */
-export function launch<State>(
+export function launch<State, Output>(
   options: CommonOptions,
   thread: string,
   runId: string,
-  work: (events: EventStream, abort: AbortController) => Promise<RunResult<unknown>>,
-): RunHandle<State> {
+  work: (events: EventStream, stops: Stops) => Promise<RunResult<unknown>>,
+): RunHandle<State, Output> {
   const world = worldOf(options);
-  const events = createEventStream((error) => world.log("error", "a reader of events threw", { error }));
+  const readerThrew = (error: unknown): void => world.log("error", "a reader of events threw", { error });
+  const { inspect } = options;
+  const inspection =
+    inspect === undefined
+      ? undefined
+      : createInspection(inspect, runId, (error) => world.log("error", "the inspector threw", { error }));
+  const events = createEventStream(readerThrew, inspection);
   const abort = new AbortController();
+  const drain = new AbortController();
   const { signal } = options;
   const onAbort = (): void => abort.abort(signal?.reason ?? new Error("the run was cancelled"));
   if (signal?.aborted === true) onAbort();
   else signal?.addEventListener("abort", onAbort, { once: true });
   const result = Promise.resolve()
-    .then(() => work(events, abort))
+    .then(() => work(events, { abort, drain: drain.signal }))
     .finally(() => {
       signal?.removeEventListener("abort", onAbort);
       events.close();
-    }) as Promise<RunResult<State>>;
+    }) as Promise<RunResult<State, Output>>;
   const owned = (): void => {
     result.catch(toldByEvents);
   };
@@ -88,7 +91,22 @@ export function launch<State>(
       return events.subscribe(listener);
     },
     cancel: (reason = "the run was cancelled") => abort.abort(new Error(reason)),
+    drain: (reason = "the process stops") => {
+      if (options.store === undefined) throw drainsNothing(thread);
+      drain.abort(reason);
+    },
   };
+}
+
+/** What stops a run before its end: a cancel, and a drain at the next boundary. */
+export type Stops = Pick<Opening, "abort" | "drain">;
+
+function drainsNothing(thread: string): StatewrightError {
+  return new StatewrightError("missing_store", {
+    what: "a run without a store was to be drained: nothing could go on with it",
+    next: "Give the run a store, or cancel it",
+    place: { thread },
+  });
 }
 
 function toldByEvents(): void {
@@ -111,16 +129,6 @@ async function begin(session: Session, firstStep: () => Promise<void>): Promise<
   }
 }
 
-/** Fold the input into the thread's state. */
-async function inputStep(session: Session, writes: readonly Write[]): Promise<void> {
-  const { plan } = session;
-  const step = session.step + 1;
-  const { state, deltas } = foldInput(plan, session.state, writes);
-  checkSet(session, state);
-  session.snapshot = session.kernel.initial()[0];
-  await commitInput(session, { state, deltas, ...firstTasks(plan, step, state) }, "input");
-}
-
 function refuseBusy(session: Session): void {
   const before = session.saved?.claim.run;
   if (before === undefined || !unfinished(before)) return;
@@ -129,54 +137,5 @@ function refuseBusy(session: Session): void {
     next: `Continue it with resume and thread: "${session.run.thread}", or give the new input another thread`,
     place: placeOf(session),
     details: { run: before.id, status: before.status },
-  });
-}
-
-/** Parse the input. For a channel with a reducer it is the whole value, not one write. */
-function readInput(plan: Plan, input: unknown): readonly Write[] {
-  const { channels } = plan.graph.state;
-  const whole = ([name, value]: readonly [string, unknown]): readonly [string, unknown] =>
-    value !== undefined && Object.hasOwn(channels, name) && channels[name]?.kind === "reduce"
-      ? [name, overwrite(value)]
-      : [name, value];
-  try {
-    return readUpdate(plan, START, isPlainObject(input) ? Object.fromEntries(Object.entries(input).map(whole)) : input);
-  } catch (cause) {
-    throw inputError(plan, cause);
-  }
-}
-
-/** What is wrong with an input, in the words of who gives it. */
-function inputError(plan: Plan, cause: unknown): unknown {
-  const { name, state } = plan.graph;
-  if (!isStatewrightError(cause)) return cause;
-  const { node: _start, ...place } = cause.place;
-  const { channel } = place;
-  const known = Object.keys(state.channels).map((each) => `"${each}"`);
-  const issues = Array.isArray(cause.details) ? issuesText(cause.details as readonly SchemaIssue[]) : undefined;
-  const what =
-    cause.code === "unknown_channel"
-      ? `the input of graph "${name}" has "${channel}", which is no channel of its state`
-      : channel === undefined
-        ? `the input of graph "${name}" is not an object of channels`
-        : `the input of graph "${name}" does not fit at "${channel}"${issues === undefined ? "" : `: ${issues}`}`;
-  return new StatewrightError("invalid_input", {
-    what,
-    next: `Give the channels that the state declares: ${known.join(", ")}`,
-    place,
-    details: cause.details,
-    cause,
-  });
-}
-
-function checkSet(session: Session, state: State): void {
-  const { channels } = session.plan.graph.state;
-  const missing = Object.keys(channels).filter((name) => !Object.hasOwn(state, name));
-  if (missing.length === 0) return;
-  throw new StatewrightError("invalid_input", {
-    what: `the input of graph "${session.plan.graph.name}" lacks ${missing.map((name) => `"${name}"`).join(", ")}`,
-    next: "Give them in the input, or give the channels a default",
-    place: { graph: session.plan.graph.name },
-    details: missing,
   });
 }

@@ -1,4 +1,5 @@
 /** The scope of a task: what its body, its tool calls and its hooks are bound to. */
+import type { StatewrightError } from "../base/errors.ts";
 import type { RunIdentity } from "../base/injection.ts";
 import type { Json } from "../base/json.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
@@ -23,6 +24,8 @@ export interface TaskScope {
   readonly consult: (question: Question) => { readonly answer: unknown } | { readonly open: InterruptRow };
   /** Give the task up until these questions are answered. The promise never settles. */
   readonly suspend: (open: readonly InterruptRow[]) => Promise<never>;
+  /** Leave the task where its inner graph stopped at a boundary. The promise never settles. */
+  readonly rest: (cause: StatewrightError) => Promise<never>;
 }
 
 /** A question about to be asked; `id` is unique in its branch. */

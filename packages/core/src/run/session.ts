@@ -29,19 +29,46 @@ export interface Saved {
   readonly codec: Codec;
   readonly writer: StateWriter;
   readonly claim: Claim;
-  nextSeq: number;
-  nextCheckpoint: number;
+  /** What a graph and the graphs inside it share. */
+  readonly thread: ThreadAtWork;
   parent: number | undefined;
   /** Rows of the current step, from before a crash and since. */
   readonly journal: Map<string, EffectRow>;
-  /** Questions of the branch, by id. */
+  /** Questions of the branch, those of inner graphs among them, by id. */
   readonly interrupts: Map<string, InterruptRow>;
   readonly pending: Map<string, PendingEffect>;
   /** Starts of `once` effects on their way to the store. */
   readonly starts: Set<Promise<void>>;
   flushing: boolean;
+}
+
+/** A thread that one process writes, on its branch and on the child lines of inner graphs. */
+export interface ThreadAtWork {
+  /** A graph of another shape wrote its newest checkpoint; a hand-drawn machine looks for itself. */
+  readonly changed: boolean;
+  nextSeq: number;
+  nextCheckpoint: number;
+  /** Bytes of deltas that this process saved. */
+  bytes: number;
   /** Why a write beside the supersteps failed: the run stops with it at the next boundary. */
   failure: StatewrightError | undefined;
+}
+
+/** Where in the outermost graph an inner one runs. */
+export interface Within {
+  /** The nodes that lead here, outermost first. */
+  readonly path: readonly string[];
+  /** Stands before the ids of its questions: the tasks that lead here, each with a slash. */
+  readonly ids: string;
+  /** The step and the task of the outermost graph. */
+  readonly step: number;
+  readonly task: string;
+  /** The call: the task of the graph around it, and the checkpoint that decided it. */
+  readonly caller: NonNullable<Control["caller"]>;
+  /** Nothing of it is saved, though the run has a store. */
+  readonly unsaved: boolean;
+  /** Stops the whole run. */
+  readonly abort: AbortController;
 }
 
 /** One run at work. */
@@ -59,6 +86,14 @@ export interface Session {
   readonly onTaskFailure: "finish" | "abort";
   readonly breakpoints: Breakpoints | undefined;
   readonly run: RunRow;
+  /** The line of the store that holds its rows: the run's branch, or a child line of it. */
+  readonly line: string;
+  /** Present where it runs inside another graph. */
+  readonly within: Within | undefined;
+  /** Calls of inner graphs in this process, by line: a next attempt goes on where the last one stopped. */
+  readonly inner: Map<string, Session>;
+  /** Fires when the run is to stop at the next boundary. */
+  readonly drain: AbortSignal;
   readonly saved: Saved | undefined;
   /** Outcomes of the current step's effects in this process, by journal key: what a node's next attempt is handed. */
   readonly outcomes: Map<string, { readonly value: unknown } | { readonly error: unknown }>;
@@ -70,18 +105,19 @@ export interface Session {
   /** Supersteps of this run in earlier processes, and in this one. */
   readonly stepsBefore: number;
   stepsOfRun: number;
-  bytesOfRun: number;
 }
 
 /** Send an event, if anybody listens. */
 export function emit(session: Session, body: RunEventBody): void {
   if (!session.events.listening()) return;
-  session.events.emit({ ...body, seq: lastSeq(session), at: session.world.clock.now() });
+  const { within } = session;
+  const place = { seq: lastSeq(session), at: session.world.clock.now() };
+  session.events.emit(within === undefined ? { ...body, ...place } : { ...body, ...place, within: nodesOf(within) });
 }
 
 /** The number of the newest durable fact: that of a fact being told, and what everything else follows. */
 function lastSeq({ saved, step }: Session): number {
-  return saved === undefined ? step : saved.nextSeq - 1;
+  return saved === undefined ? step : saved.thread.nextSeq - 1;
 }
 
 /** Where in the run something happens, for errors. */
@@ -91,11 +127,27 @@ export function placeOf(session: Session, more: ErrorPlace = {}): ErrorPlace {
     thread: session.run.thread,
     branch: session.run.branch,
     ...(session.step < 0 ? {} : { step: session.step }),
+    ...(session.within === undefined ? {} : { within: nodesOf(session.within) }),
     ...more,
   };
 }
 
-/** The key of a journal row within a branch. */
+/** The nodes that lead to an inner graph, as `research.plan`. */
+export function nodesOf({ path }: Within): string {
+  return path.join(".");
+}
+
+/** Leads from the outermost graph to the machine that moves. */
+export function pathOf({ run, within }: Session): readonly string[] {
+  return within === undefined ? [run.graph] : [run.graph, ...within.path];
+}
+
+/** Supersteps of the run, over all its resumes; of an inner graph those of the call. */
+export function stepsTaken({ stepsBefore, stepsOfRun }: Session): number {
+  return stepsBefore + stepsOfRun;
+}
+
+/** The key of a journal row within a line. */
 export function journalKey(step: number, task: string, key: string): string {
   return `${step}/${task}/${key}`;
 }
@@ -138,13 +190,13 @@ export function recordNow(session: Session, saved: Saved, effect: PendingEffect)
 function writeBeside(session: Session, saved: Saved): void {
   write(session, saved, {}, (failure) => {
     if (failure === undefined) return;
-    saved.failure ??= failure;
-    session.abort.abort(failure);
+    saved.thread.failure ??= failure;
+    (session.within ?? session).abort.abort(failure);
   });
 }
 
 /** What one write holds besides the journal rows that wait. */
-export type SessionWrite = Pick<Commit, "run" | "checkpoint" | "interrupts" | "release">;
+export type SessionWrite = Pick<Commit, "run" | "checkpoint" | "interrupts" | "timers" | "release">;
 
 /** Hand everything that waits to the store as one commit. A checkpoint takes the outcomes it folds out of the rows. */
 export function write(
@@ -156,7 +208,7 @@ export function write(
   const { effects, waiting, failure } = encoded([...saved.pending.values()], parts.checkpoint);
   saved.pending.clear();
   if (failure !== undefined) {
-    saved.failure ??= failure;
+    saved.thread.failure ??= failure;
     if (parts.checkpoint !== undefined || parts.interrupts !== undefined) {
       for (const effect of waiting) saved.pending.set(keyOf(effect.row), effect);
       told(failure);
@@ -168,9 +220,9 @@ export function write(
       ...parts,
       effects,
       thread: session.run.thread,
-      branch: session.run.branch,
+      branch: session.line,
       epoch: saved.claim.epoch,
-      seq: saved.nextSeq - 1,
+      seq: saved.thread.nextSeq - 1,
     },
     (failure) => {
       for (const effect of waiting) effect.told?.(failure);

@@ -5,7 +5,7 @@ import { type RetryPolicy, retryDelayMs, saysYes } from "../base/retry.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
-import type { NodeRecord } from "../define/graph.ts";
+import type { NodeRecord, SubgraphRecord } from "../define/graph.ts";
 import { answerSchema, type InterruptDeclaration, payloadSchema } from "../define/interrupt.ts";
 import type { NodeRuntime, StepOptions } from "../define/node.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
@@ -18,7 +18,7 @@ import { type Consulted, consultCache } from "./node-cache.ts";
 import { onceMayNotAsk, runOnce } from "./once.ts";
 import { readReturn, type TaskOutcome } from "./returns.ts";
 import { identityOf, pause, type Question, type TaskScope } from "./scope.ts";
-import { emit, placeOf, type Saved, type Session } from "./session.ts";
+import { emit, nodesOf, placeOf, type Saved, type Session } from "./session.ts";
 import { runToolNode } from "./tool-node.ts";
 
 /** How a task ended. */
@@ -26,11 +26,16 @@ export type TaskResult =
   | { readonly kind: "done"; readonly task: Task; readonly outcome: TaskOutcome }
   | { readonly kind: "interrupted"; readonly task: Task; readonly interrupts: readonly InterruptRow[] }
   | { readonly kind: "failed"; readonly task: Task; readonly error: StatewrightError }
+  /** Its inner graph stopped at a boundary, as asked. */
+  | { readonly kind: "paused"; readonly task: Task; readonly cause: StatewrightError }
   /** Given up because a sibling failed. */
   | { readonly kind: "stopped"; readonly task: Task };
 
+/** Runs the inner graph of a task's node; given from outside, since an inner graph runs tasks. */
+export type RunInner = (session: Session, scope: TaskScope, subgraph: SubgraphRecord) => Promise<unknown>;
+
 /** Run one task. Never rejects: a failure is a result. */
-export async function runTask(session: Session, task: Task): Promise<TaskResult> {
+export async function runTask(session: Session, task: Task, runInner: RunInner): Promise<TaskResult> {
   const node = session.plan.nodes.get(task.node);
   if (node === undefined) return { kind: "failed", task, error: unknownNode(session, task) };
   if (session.events.listening())
@@ -57,7 +62,14 @@ export async function runTask(session: Session, task: Task): Promise<TaskResult>
     }
   }
   for (let attempt = 1; ; attempt++) {
-    const result = await runAttempt(session, task, node, attempt, callBody);
+    const result = await runAttempt(
+      session,
+      task,
+      node,
+      attempt,
+      (_, scope) => callBody(session, scope, runInner),
+      node.subgraph !== undefined,
+    );
     if (result.kind === "done") {
       keep?.(result.outcome);
       return completed(session, result, started, false);
@@ -149,6 +161,7 @@ function runAttempt(
   node: NodeRecord,
   attempt: number,
   work: (session: Session, scope: TaskScope) => Promise<TaskOutcome>,
+  isInner = false,
 ): Promise<TaskResult> {
   // A tool node does not stop for a sibling: each of its calls gets its answer.
   const halt = node.kind === "tools" ? session.abort.signal : session.halt;
@@ -156,6 +169,7 @@ function runAttempt(
     let asked: readonly InterruptRow[] = [];
     let controller: AbortController | undefined;
     let settled = false;
+    let given: TaskResult | undefined;
     let cancelTimer: (() => void) | undefined;
     let idle: IdleWatch | undefined;
     let stopListening: (() => void) | undefined;
@@ -168,9 +182,17 @@ function runAttempt(
       stopListening?.();
       resolve(result);
     };
-    const giveUp = (result: TaskResult, reason: unknown): void => {
+    const leave = (result: TaskResult, reason: unknown): void => {
       finish(result);
       controller?.abort(reason);
+    };
+    // An inner graph is told, and has stopped before the next attempt begins: both would write the same rows.
+    const giveUp = (result: TaskResult, reason: unknown): void => {
+      if (!isInner) leave(result, reason);
+      else {
+        given ??= result;
+        controller?.abort(reason);
+      }
     };
     const onAbort = (): void => {
       const { reason } = halt;
@@ -185,17 +207,22 @@ function runAttempt(
     };
     const consult = (asking: Question): ReturnType<TaskScope["consult"]> => {
       const saved = needStore(session, task, asking.key);
-      const known = saved.interrupts.get(asking.id);
+      const row = questionRow(session, task, asking);
+      const known = saved.interrupts.get(row.id);
       if (known?.answer !== undefined) return { answer: deepFreeze(saved.codec.decode(known.answer)) };
-      return { open: known ?? questionRow(session, saved, task, asking) };
+      return { open: known ?? row };
     };
     const suspend = (open: readonly InterruptRow[]): Promise<never> => {
       asked = [...asked, ...open];
       if (asked.length === open.length) {
         Promise.resolve().then(() =>
-          giveUp({ kind: "interrupted", task, interrupts: asked }, new Error("the task waits for a person")),
+          leave(given ?? { kind: "interrupted", task, interrupts: asked }, new Error("the task waits for a person")),
         );
       }
+      return new Promise(() => undefined);
+    };
+    const rest = (cause: StatewrightError): Promise<never> => {
+      leave(given ?? { kind: "paused", task, cause }, cause);
       return new Promise(() => undefined);
     };
 
@@ -219,12 +246,12 @@ function runAttempt(
     }
     const ended = (): boolean => settled;
     const beat = idle?.beat ?? unwatched;
-    const scope: TaskScope = { task, node, attempt, signal, ended, beat, consult, suspend };
+    const scope: TaskScope = { task, node, attempt, signal, ended, beat, consult, suspend, rest };
     work(session, scope).then(
       (outcome) => {
         if (settled)
           session.world.log("warn", `a late result of "${task.node}" was dropped`, { task: task.id, attempt });
-        finish({ kind: "done", task, outcome });
+        finish(given ?? { kind: "done", task, outcome });
       },
       (error: unknown) => {
         if (settled && !halt.aborted)
@@ -233,14 +260,16 @@ function runAttempt(
             attempt,
             error: toErrorRecord(error),
           });
-        finish(failed(session, task, attempt, error));
+        finish(given ?? failed(session, task, attempt, error));
       },
     );
   });
 }
 
-async function callBody(session: Session, scope: TaskScope): Promise<TaskOutcome> {
+async function callBody(session: Session, scope: TaskScope, runInner: RunInner): Promise<TaskOutcome> {
   const { task, node } = scope;
+  if (node.subgraph !== undefined)
+    return readReturn(session.plan, task.node, session.state, await runInner(session, scope, node.subgraph));
   if (node.tools !== undefined)
     return readReturn(session.plan, task.node, session.state, await runToolNode(session, scope, node.tools));
   const runtime = nodeRuntime(session, scope, "");
@@ -266,17 +295,13 @@ function nodeRuntime(session: Session, scope: TaskScope, space: string): NodeRun
     keys.add(key);
     return undefined;
   };
-  return {
+  const runtime: Omit<NodeRuntime, "signal"> & { readonly input: unknown; readonly [signalOf]: () => AbortSignal } = {
     context: session.context,
-    get run() {
-      return identityOf(session, task);
-    },
+    run: identityOf(session, task),
     attempt: scope.attempt,
     clock: session.world.clock,
     input: task.input === undefined ? undefined : session.control.inputs[task.input],
-    get signal() {
-      return scope.signal();
-    },
+    [signalOf]: scope.signal,
     interrupt: (async (key: string, options: { readonly payload?: unknown } = {}) => {
       const declared = declaredInterrupt(session, node, key);
       if (space === "" && node.policy.effect === "once") throw onceMayNotAsk(session, task, key);
@@ -313,7 +338,18 @@ function nodeRuntime(session: Session, scope: TaskScope, space: string): NodeRun
     },
     heartbeat: scope.beat,
   };
+  return Object.defineProperty(runtime, "signal", lateSignal) as typeof runtime & Pick<NodeRuntime, "signal">;
 }
+
+const signalOf: unique symbol = Symbol("signal");
+
+/** Makes the signal when it is asked for. One getter for all: with a getter of its own each runtime would be a hash table. */
+const lateSignal: PropertyDescriptor & ThisType<{ readonly [signalOf]: () => AbortSignal }> = {
+  enumerable: true,
+  get() {
+    return this[signalOf]();
+  },
+};
 
 async function runStep<Value>(
   session: Session,
@@ -415,7 +451,14 @@ function needStore(session: Session, task: Task, key: string): Saved {
 function declaredInterrupt(session: Session, node: NodeRecord, key: string): InterruptDeclaration {
   const { interrupts } = session.plan.graph;
   const declared = Object.hasOwn(interrupts, key) ? interrupts[key] : undefined;
-  if (declared !== undefined) return declared;
+  const listed = node.policy.asks?.includes(key) ?? true;
+  if (declared !== undefined && listed) return declared;
+  if (declared !== undefined)
+    throw new StatewrightError("unknown_interrupt", {
+      what: `the node "${node.name}" in graph "${session.plan.graph.name}" asked "${key}", which its asks do not list`,
+      next: `Add "${key}" to the asks of the node`,
+      place: placeOf(session, { node: node.name }),
+    });
   throw new StatewrightError("unknown_interrupt", {
     what: `the node "${node.name}" asked "${key}", which graph "${session.plan.graph.name}" does not declare`,
     next: `Add it to the graph's interrupts: { ${key}: z.object({ … }) }`,
@@ -441,17 +484,20 @@ function readPayload(
   });
 }
 
-function questionRow(session: Session, saved: Saved, task: Task, { id, key, payload, schema }: Question): InterruptRow {
+/** The row of a question. An inner graph's stands with the task of the outermost one, whose resume brings the answer. */
+function questionRow(session: Session, task: Task, { id, key, payload, schema }: Question): InterruptRow {
+  const { within, run, step, codec, world } = session;
+  const path = within === undefined ? "" : `${nodesOf(within)}.`;
   return {
-    id,
-    branch: session.run.branch,
-    step: session.step,
-    task: task.id,
-    node: task.node,
-    key,
-    payload: saved.codec.encode(payload, `the payload of the interrupt "${key}"`),
+    id: `${within?.ids ?? ""}${id}`,
+    branch: run.branch,
+    step: within?.step ?? step,
+    task: within?.task ?? task.id,
+    node: path + task.node,
+    key: path + key,
+    payload: codec.encode(payload, `the payload of the interrupt "${key}"`),
     schema,
-    raisedAt: session.world.clock.now(),
+    raisedAt: world.clock.now(),
   };
 }
 

@@ -11,6 +11,7 @@ import type { Tool, ToolSpec } from "../tool/tool.ts";
 import { ToolError } from "../tool/tool-error.ts";
 import { type CallAtWork, event, facts, hookFailed, hooks, type OpenCall } from "./call-at-work.ts";
 import { checkedResult, type Execution, execute, toolRuntime } from "./execute-call.ts";
+import { inspectCall } from "./inspect-run.ts";
 import { idempotencyKeyOf, inFlight, perform } from "./journal.ts";
 import { createTableKernel, type Kernel } from "./kernel.ts";
 import { prepare } from "./prepare-call.ts";
@@ -33,7 +34,9 @@ export async function runToolCall(
 ): Promise<CallEnd> {
   kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
   const machine = kernel;
-  let [at] = machine.initial();
+  const first = machine.initial();
+  const inspect = inspectCall(session, scope, open.block.id, first);
+  let [at] = first;
   const { block } = open;
   const call: CallAtWork = {
     ...open,
@@ -41,8 +44,10 @@ export async function runToolCall(
     scope,
     node,
     state: () => at.value as ToolCallState,
-    move: (event) => {
-      [at] = machine.step(at, { type: event });
+    move: (type) => {
+      const step = machine.step(at, { type });
+      [at] = step;
+      inspect?.({ type }, step);
     },
     startedAt: session.world.clock.monotonic(),
     toolCall: { id: block.id, name: block.name, args: block.args },

@@ -32,6 +32,8 @@ export interface Folded {
 export interface Channel<Value = unknown, Write = unknown, Input = unknown> {
   readonly kind: ChannelKind;
   readonly types?: { readonly value: Value; readonly write: Write; readonly input: Input };
+  /** What its value, or for a list and a record one part of it, is parsed by. */
+  readonly schema?: Schema;
   /** The value before anything was written; absent where the input must bring it. */
   readonly initial: () => { readonly value: unknown } | undefined;
   /** Parse one write. */
@@ -90,7 +92,7 @@ export function list<S extends Schema>(
   schema: S,
 ): Channel<readonly Readable<S>[], readonly Writable<S>[], readonly Writable<S>[] | undefined> {
   const parse = (write: unknown): Parsed => parseItems(write, (item) => parseWith(schema, item));
-  return { kind: "list", initial: () => ({ value: emptyList }), parse, parseValue: parse, fold: appendAll };
+  return { kind: "list", schema, initial: () => ({ value: emptyList }), parse, parseValue: parse, fold: appendAll };
 }
 
 /** A channel that folds each write with `fold`; starts from what `schema` gives for an absent value. */
@@ -101,6 +103,7 @@ export function reduce<S extends Schema, Write>(
   const parseValue = (value: unknown): Parsed => parseFrozen(schema, value);
   return {
     kind: "reduce",
+    schema,
     initial: () => initialOf(schema),
     parse: (value) => ({ ok: true, value: deepFreeze(value) }),
     parseValue,
@@ -126,7 +129,7 @@ export function record<S extends Schema>(
 > {
   const parse = (write: unknown): Parsed => parseEntries(write, schema);
   const parseValue = (value: unknown): Parsed => foldedOnto({}, parse(value), mergeAll);
-  return { kind: "record", initial: () => ({ value: Object.freeze({}) }), parse, parseValue, fold: mergeAll };
+  return { kind: "record", schema, initial: () => ({ value: Object.freeze({}) }), parse, parseValue, fold: mergeAll };
 }
 
 /** The conversation: a write adds messages, replaces those with an id that is known, and removes those named by `{ remove: id }`. */
@@ -158,6 +161,7 @@ function valueChannel<Value, Write, Input>(
   const parse = (value: unknown): Parsed => parseFrozen(schema, value);
   return {
     kind,
+    schema,
     initial: () => (kind === "last" ? initialOf(schema) : { value: undefined }),
     parse,
     parseValue: parse,

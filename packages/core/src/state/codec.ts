@@ -4,8 +4,9 @@
  * Text is JSON in which an object `{ "$": tag, "v": … }` stands for a value that JSON has no form for. What a text
  * names is never constructed: only the tags below and codecs registered in code are known (rules E48, R1).
  */
-import { isStatewrightError, StatewrightError } from "../base/errors.ts";
-import { isPlainObject } from "../base/json.ts";
+import { disregardPromises } from "../base/disregard.ts";
+import { describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
+import { deepestLevel, isPlainObject } from "../base/json.ts";
 
 /** How values of one class are saved and made again. `tag` is written into the file and must never change. */
 export interface ClassCodec<Instance = unknown> {
@@ -86,6 +87,7 @@ export function createCodec(classes: readonly ClassCodec[] = []): Codec {
     }
     if (value === null) return null;
     if (walk.above.includes(value)) throw walk.refuse("a cycle");
+    if (walk.above.length >= deepestLevel) throw walk.refuse(`more than ${deepestLevel} levels`);
     walk.above.push(value);
     const lowered = lowerInside(value, walk);
     walk.above.pop();
@@ -102,7 +104,8 @@ export function createCodec(classes: readonly ClassCodec[] = []): Codec {
     }
     if (isPlainObject(value)) return lowerObject(value, walk);
     const tagged = lowerBuiltIn(value, down);
-    if (tagged === undefined) throw walk.refuse(`an instance of ${className(value)}`);
+    if (tagged === undefined)
+      throw walk.refuse(value instanceof Promise ? "a promise" : `an instance of ${className(value)}`);
     return tagged;
   }
 
@@ -117,7 +120,7 @@ export function createCodec(classes: readonly ClassCodec[] = []): Codec {
         keys.pop();
         return lowered;
       },
-      refuse: (found, cause) => unencodable(what, keys.join("."), found, cause),
+      refuse: (found, cause) => unencodable(what, pathOf(keys), found, cause),
     };
     return walk;
   }
@@ -145,7 +148,16 @@ export function createCodec(classes: readonly ClassCodec[] = []): Codec {
   }
 
   return {
-    encode: (value, what) => JSON.stringify(lower(value, walkOf(what))),
+    encode: (value, what) => {
+      const walk = walkOf(what);
+      try {
+        return JSON.stringify(lower(value, walk));
+      } catch (thrown) {
+        disregardPromises(value);
+        if (isStatewrightError(thrown)) throw thrown;
+        throw walk.refuse(`a value that cannot be read (${describeThrown(thrown)})`, thrown);
+      }
+    },
     decode: (text) => {
       try {
         const data: unknown = JSON.parse(text);
@@ -159,6 +171,46 @@ export function createCodec(classes: readonly ClassCodec[] = []): Codec {
 
 /** The codec of plain data and built-in types, without registered classes. */
 export const plainCodec: Codec = createCodec();
+
+/** A path as a message shows it: a long one is cut in the middle. */
+function pathOf(keys: readonly (string | number)[]): string {
+  return keys.length <= 20 ? keys.join(".") : [...keys.slice(0, 8), "…", ...keys.slice(-2)].join(".");
+}
+
+/** Wrappers of codecs that others wrote, each made once. */
+const guarded: WeakMap<Codec, Codec> = new WeakMap();
+
+/** A codec that others wrote, whose failures are errors of ours with the original as their cause. */
+export function guardedCodec(codec: Codec): Codec {
+  if (codec === plainCodec) return codec;
+  const known = guarded.get(codec);
+  if (known !== undefined) return known;
+  const guard: Codec = {
+    encode: (value, what) => {
+      let text: unknown;
+      try {
+        text = codec.encode(value, what);
+      } catch (cause) {
+        disregardPromises(value);
+        if (isStatewrightError(cause)) throw cause;
+        throw unencodable(what, "", `a value that the codec failed on (${describeThrown(cause)})`, cause);
+      }
+      if (typeof text === "string") return text;
+      throw unencodable(what, "", "a value of which the codec made no text");
+    },
+    decode: (text) => {
+      try {
+        return codec.decode(text);
+      } catch (cause) {
+        throw isStatewrightError(cause)
+          ? cause
+          : corrupt(`the codec could not read a saved value (${describeThrown(cause)})`, cause);
+      }
+    },
+  };
+  guarded.set(codec, guard);
+  return guard;
+}
 
 function lowerArray(list: readonly unknown[], down: (child: unknown, key: number) => unknown): unknown {
   let changed: unknown[] | undefined;
@@ -355,7 +407,7 @@ function encodedBy(codec: ClassCodec, value: object, { refuse }: Walk): unknown 
 function unencodable(what: string, path: string, found: string, cause?: unknown): StatewrightError {
   return new StatewrightError("unencodable_value", {
     what: `${what} holds ${found}${path === "" ? "" : ` at "${path}"`}, which cannot be saved`,
-    next: "Keep plain data in state and results, or register a codec for the class",
+    next: "Keep plain data in state and results: await promises, leave functions out, and register a codec for a class",
     place: path === "" ? {} : { path },
     cause,
   });

@@ -33,15 +33,15 @@ type OptionalNames<Shape extends StateShape> = {
 }[keyof Shape];
 
 /** The state as nodes read it: deeply read-only. */
-export type StateOf<Shape extends StateShape> = { readonly [Name in keyof Shape]: ValueOf<Shape[Name]> };
+export type StateOf<Shape extends StateShape> = TypesOfShape<Shape>["state"];
 
 /** What a node may return for it: any part, `undefined` meaning "not written". */
-export type UpdateOf<Shape extends StateShape> = {
-  readonly [Name in keyof Shape]?: WriteOf<Shape[Name]> | Overwrite<ValueOf<Shape[Name]>> | undefined;
-};
+export type UpdateOf<Shape extends StateShape> = TypesOfShape<Shape>["update"];
 
-/** An intersection as one object, so that a value with none of its keys is refused. */
-type Flat<Parts> = { readonly [Name in keyof Parts]: Parts[Name] };
+/** An intersection as one object, so that a value with none of its keys is refused. A property, so that messages show the parts. */
+interface Flat<Parts> {
+  readonly object: { readonly [Name in keyof Parts]: Parts[Name] };
+}
 
 /** What a run must be given: channels without a default are required. */
 export type InputOf<Shape extends StateShape> = Flat<
@@ -50,7 +50,7 @@ export type InputOf<Shape extends StateShape> = Flat<
   } & {
     readonly [Name in OptionalNames<Shape>]?: GivenOf<Shape[Name]> | undefined;
   }
->;
+>["object"];
 
 /** The three views of a state that types carry. */
 export interface StateTypes {
@@ -69,8 +69,11 @@ export interface StateDefinition<Types extends StateTypes = StateTypes> {
 
 /** The types of a state with this shape. */
 export interface TypesOfShape<Shape extends StateShape> extends StateTypes {
-  readonly state: StateOf<Shape>;
-  readonly update: UpdateOf<Shape>;
+  // Not through an alias: messages and editors then show the channels and not how their types were found.
+  readonly state: { readonly [Name in keyof Shape]: ValueOf<Shape[Name]> };
+  readonly update: {
+    readonly [Name in keyof Shape]?: WriteOf<Shape[Name]> | Overwrite<ValueOf<Shape[Name]>> | undefined;
+  };
   readonly input: InputOf<Shape>;
 }
 

@@ -1,5 +1,6 @@
 /** What a person may answer: an approval when middleware asks about a tool call, the fact when a call or a node is in doubt. */
-import * as z from "zod";
+import { booleanOr, plainObject } from "../base/plain-object.ts";
+import type { Schema } from "../base/schema.ts";
 
 /** A person's answer about a tool call: yes or no, or an object with a reason or other arguments. */
 export type ApprovalAnswer =
@@ -11,14 +12,9 @@ export type ApprovalAnswer =
     };
 
 /** The schema of an approval; agents declare it as their interrupt `approve`. */
-export const approval: z.ZodType<ApprovalAnswer> = z.union([
-  z.boolean(),
-  z.strictObject({
-    approved: z.boolean(),
-    reason: z.string().optional(),
-    args: z.record(z.string(), z.unknown()).optional(),
-  }),
-]);
+export const approval: Schema<ApprovalAnswer> = booleanOr(
+  plainObject<Exclude<ApprovalAnswer, boolean>>({ approved: "boolean" }, { reason: "string", args: "object" }),
+);
 
 /** The key of the question about a call or a `once` node that had started and has no result. */
 export const inDoubtKey = "in_doubt";
@@ -31,10 +27,7 @@ export interface InDoubtAnswer {
 }
 
 /** The schema of that answer. */
-export const inDoubtAnswer: z.ZodType<InDoubtAnswer> = z.strictObject({
-  happened: z.boolean(),
-  content: z.string().optional(),
-});
+export const inDoubtAnswer: Schema<InDoubtAnswer> = plainObject({ happened: "boolean" }, { content: "string" });
 
 /** What a person found out about a `once` node that had started: whether it happened, and what it should have returned. */
 export interface NodeInDoubtAnswer {
@@ -46,8 +39,7 @@ export interface NodeInDoubtAnswer {
 }
 
 /** The schema of that answer. */
-export const nodeInDoubtAnswer: z.ZodType<NodeInDoubtAnswer> = z.strictObject({
-  happened: z.boolean(),
-  update: z.record(z.string(), z.unknown()).optional(),
-  goto: z.string().optional(),
-});
+export const nodeInDoubtAnswer: Schema<NodeInDoubtAnswer> = plainObject(
+  { happened: "boolean" },
+  { update: "object", goto: "string" },
+);

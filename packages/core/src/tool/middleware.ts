@@ -2,7 +2,7 @@
 
 import type { RunIdentity } from "../base/injection.ts";
 import type { Json } from "../base/json.ts";
-import type { Clock } from "../base/world.ts";
+import type { Clock } from "../base/time.ts";
 import type { ModelReply, ModelRequest } from "../model/model.ts";
 import type { ToolOutput, ToolResult } from "./result.ts";
 import type { ToolCall, ToolSpec } from "./tool.ts";

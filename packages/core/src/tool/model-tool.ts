@@ -1,5 +1,4 @@
 /** What the model sees of a tool: name, description and the schema of the arguments it may choose. Written here and nowhere else. */
-import * as z from "zod";
 import { StatewrightError } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
 import { deepFreeze, isPlainObject } from "../base/json.ts";
@@ -35,10 +34,25 @@ export function modelToolOf(spec: ToolSpec): ModelTool {
   return tool;
 }
 
-/** The JSON Schema that a zod schema takes as input, without its dialect mark; undefined for other validators. A part that JSON Schema cannot say stands as anything, or throws. */
+/** What a schema offers that speaks Standard JSON Schema, as those of zod do. */
+interface Describing {
+  readonly jsonSchema?: {
+    readonly input: (options: {
+      readonly target: "draft-2020-12";
+      readonly libraryOptions: { readonly unrepresentable: "any" | "throw" };
+    }) => Readonly<Record<string, unknown>>;
+  };
+}
+
+/**
+ * The JSON Schema of what a schema takes as input, without its dialect mark; undefined for a validator that gives none. A
+ * part that JSON Schema cannot say stands as anything, or throws.
+ */
 export function jsonSchemaOf(schema: Schema, unrepresentable: "any" | "throw" = "any"): JsonObject | undefined {
-  if (!(schema instanceof z.ZodType)) return undefined;
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable });
+  const { jsonSchema } = schema["~standard"] as Schema["~standard"] & Describing;
+  const said = jsonSchema?.input({ target: "draft-2020-12", libraryOptions: { unrepresentable } });
+  if (said === undefined) return undefined;
+  const { $schema: _dialect, ...rest } = said;
   return deepFreeze(JSON.parse(JSON.stringify(rest)) as JsonObject);
 }
 
@@ -76,7 +90,7 @@ function inputSchemaOf(spec: ToolSpec): JsonObject {
   } catch (cause) {
     throw notAnObject(spec, "its input has a part that JSON Schema cannot say", cause);
   }
-  if (schema === undefined) throw notAnObject(spec, "its input is not a zod schema", undefined);
+  if (schema === undefined) throw notAnObject(spec, "its input cannot say what it takes as JSON Schema", undefined);
   if (schema["type"] !== "object") throw notAnObject(spec, "its input is not an object", undefined);
   return schema;
 }

@@ -15,7 +15,7 @@ import {
 import type { Json } from "../base/json.ts";
 import { checkRetry, type RetryPolicy } from "../base/retry.ts";
 import type { Schema, SchemaOutput } from "../base/schema.ts";
-import type { Clock } from "../base/world.ts";
+import type { Clock } from "../base/time.ts";
 import type { ModelTool } from "../model/model.ts";
 import { checkToolName, type JsonSchemaInput, modelToolOf } from "./model-tool.ts";
 import type { ToolOutput, ToolReturn } from "./result.ts";

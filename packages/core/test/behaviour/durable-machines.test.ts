@@ -149,8 +149,8 @@ describe("E53 a machine drawn by hand", () => {
   });
 
   test("draws its states", () => {
-    expect(toMermaid(shop())).toContain("charging -.-> shipping");
-    expect(toMermaid(shop())).toContain("shipped -.-> done");
+    expect(toMermaid(shop())).toContain('charging -->|"charge done"| shipping');
+    expect(toMermaid(shop())).toContain("shipped --> done");
   });
 
   test("E54 an event that its state takes is an answer; one that it does not take is refused with the list", async () => {

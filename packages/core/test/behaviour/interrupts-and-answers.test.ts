@@ -17,6 +17,7 @@ import {
   task,
 } from "../../src/index.ts";
 import { eventsOf, failureOf, only } from "../support/failure.ts";
+import { fromJavaScript } from "../support/from-javascript.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
 const Pay = defineState({ amount: z.number(), note: z.string().optional(), log: list(z.string()) });
@@ -166,7 +167,7 @@ describe("asking", () => {
       defineGraph({ name: "wrong", state: Pay, interrupts: { go: { answer: z.string(), payload: z.number() } } })
         .nodes({
           a: async (_state, { interrupt }) => {
-            if (ask === "typo") await interrupt("toString" as "go");
+            if (ask === "typo") await interrupt("toString" as "go", { payload: 7 });
             else await interrupt("go", { payload: "seven" as never });
           },
         })
@@ -277,12 +278,15 @@ describe("answering", () => {
   test("E29 answering what was never asked, a finished thread or an unknown one is a typed error", async () => {
     const store = await waiting();
     const open = await failureOf(
-      resume(payment, { store, thread: "t", answers: { nothing: 1 } }).result,
+      resume(payment, { store, thread: "t", answers: fromJavaScript({ nothing: 1 }) }).result,
       "unknown_interrupt",
     );
     expect(open.message).toContain('"approve" (0:0:approve)');
     await resume(payment, { store, thread: "t", answers: { approve: { ok: true } } }).result;
-    await failureOf(resume(payment, { store, thread: "t", answers: { nothing: 1 } }).result, "unknown_interrupt");
+    await failureOf(
+      resume(payment, { store, thread: "t", answers: fromJavaScript({ nothing: 1 }) }).result,
+      "unknown_interrupt",
+    );
     await failureOf(
       resume(payment, { store, thread: "nobody", answers: { approve: { ok: true } } }).result,
       "unknown_thread",

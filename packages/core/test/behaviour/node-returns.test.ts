@@ -20,6 +20,7 @@ import {
   update,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
+import { fromJavaScript } from "../support/from-javascript.ts";
 
 const S = defineState({
   count: z.number().default(0),
@@ -91,13 +92,25 @@ describe("E6 what a node may return", () => {
     expect(error.place.thread).toMatch(/^thread_/);
   });
 
+  test("a recipe that returns a new state instead of changing its draft is refused, and one that returns its draft is not", async () => {
+    const copied = update((draft: { count: number }) => ({ ...draft, count: 7 }));
+    expect((await failureOf(stateAfter(copied), "invalid_update")).message).toContain("changed nothing");
+    const partial = update((_draft: { count: number }) => ({ count: 7 }));
+    expect((await failureOf(stateAfter(partial), "invalid_update")).message).toContain("changed nothing");
+    const assigned = update((draft: { count: number }) => Object.assign(draft, { count: 7 }));
+    expect(await stateAfter(assigned)).toMatchObject({ count: 7 });
+    expect(await stateAfter(update((draft: { count: number }) => draft))).toMatchObject({ count: 0 });
+  });
+
   test("a recipe that is asynchronous, adds a channel, or breaks a schema is refused", async () => {
     const later = await failureOf(
       stateAfter(
-        update(async (draft: { count: number }) => {
-          await Promise.resolve();
-          draft.count = 1;
-        }),
+        update(
+          fromJavaScript<(draft: { count: number }) => void>(async (draft: { count: number }) => {
+            await Promise.resolve();
+            draft.count = 1;
+          }),
+        ),
       ),
       "invalid_update",
     );

@@ -17,6 +17,7 @@ import {
   task,
 } from "../../src/index.ts";
 import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
+import { fromJavaScript } from "../support/from-javascript.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 
 const Log = defineState({ log: list(z.string()) });
@@ -79,7 +80,7 @@ describe("a node declared once", () => {
         });
       }
       await failureOf(
-        resume(graph, { world, store: peer, thread: "t", answers: { in_doubt: "yes" } }).result,
+        resume(graph, { world, store: peer, thread: "t", answers: { in_doubt: fromJavaScript<never>("yes") } }).result,
         "invalid_answer",
       );
       const answers = { in_doubt: { happened: true, update: { log: ["paid, says the bank"] } } };

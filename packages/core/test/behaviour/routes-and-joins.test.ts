@@ -147,7 +147,13 @@ describe("edges", () => {
   test("E15 a node runs once in a superstep in which any of its single edges fires", async () => {
     const graph = defineGraph({ name: "once", state: Log })
       .nodes({ a: says("a"), b: says("b"), c: says("c"), z: says("z") })
-      .edges({ [START]: ["a", "b", "c"], a: "z", b: ["z", "z"], c: route(["z", END], () => ["z", "z"]), z: END });
+      .edges({
+        [START]: ["a", "b", "c"],
+        a: "z",
+        b: ["z", "z"],
+        c: route(["z", END], () => ["z", "z"], { many: true }),
+        z: END,
+      });
     expect((await run(graph, {}).result).state.log).toEqual(["a", "b", "c", "z"]);
   });
 

@@ -1,9 +1,11 @@
 import { readFileSync } from "node:fs";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { createMachine } from "xstate";
 import * as z from "zod";
 import {
   defineGraph,
   defineState,
+  durable,
   END,
   goto,
   gotos,
@@ -12,9 +14,11 @@ import {
   route,
   START,
   sends,
+  subgraph,
   task,
   toMermaid,
 } from "../../src/index.ts";
+import { readMermaid } from "../support/read-mermaid.ts";
 
 test("the picture in the tour is that of its graph", () => {
   const Pay = defineState({ amount: z.number(), paid: z.boolean().default(false) });
@@ -66,4 +70,84 @@ test("a picture has every edge that can be taken and none that cannot", () => {
     "  both -.-> done",
     "",
   ]);
+});
+
+test("a subgraph is a region with its own beginning and end, to any depth", () => {
+  const state = defineState({ items: list(z.string()) });
+  const inside = { input: () => ({}), output: () => undefined };
+  const inner = defineGraph({ name: "inner", state })
+    .nodes({ look: () => undefined })
+    .edges({ [START]: "look", look: END });
+  const middle = defineGraph({ name: "middle", state })
+    .nodes({ each: task(z.string(), subgraph(inner, inside)) })
+    .edges({ [START]: sends("each", () => ["a"], { otherwise: END }), each: END });
+  const outer = defineGraph({ name: "outer", state })
+    .nodes({ look: () => undefined, deep: subgraph(middle, inside) })
+    .edges({ [START]: "look", look: "deep", deep: END });
+  expect(toMermaid(outer).split("\n").slice(1)).toEqual([
+    "  start((start))",
+    "  look[look]",
+    "  subgraph deep [deep]",
+    "    deep_start((start))",
+    "    subgraph deep_each [each]",
+    "      deep_each_start((start))",
+    "      deep_each_look[look]",
+    "      deep_each_done((done))",
+    "      deep_each_start --> deep_each_look",
+    "      deep_each_look --> deep_each_done",
+    "    end",
+    "    deep_done((done))",
+    "    deep_start ==> deep_each",
+    "    deep_start -.-> deep_done",
+    "    deep_each --> deep_done",
+    "  end",
+    "  done((done))",
+    "  start --> look",
+    "  look --> deep",
+    "  deep --> done",
+    "",
+  ]);
+});
+
+describe("hostile names", () => {
+  const names = [
+    ...["end", "style", "subgraph", "click", "default", "graph", "start", "done", "a", "a_2", "ä"],
+    ...[
+      '"]-->x',
+      "`**bold**`",
+      "<script>alert(1)</script>",
+      "&lt;",
+      "#quot;",
+      "a;b",
+      "a%%b",
+      "{{x}}",
+      "1st",
+      "two words",
+      "a_",
+    ],
+  ];
+  const events = names.map((name) => `go ${name}`);
+  const machine = createMachine({
+    id: "hostile",
+    initial: "end",
+    states: Object.fromEntries(
+      names.map((name, index) => [
+        name,
+        {
+          id: `s${index}`,
+          initial: "a",
+          states: { a: {}, end: {} },
+          on: { [events[index] ?? ""]: `#s${(index + 1) % names.length}` },
+        },
+      ]),
+    ),
+  });
+
+  test("E23 are read by Mermaid as the text that they are, and no two parts get mixed up", async () => {
+    const { nodes, regions, edges } = await readMermaid(toMermaid(durable(machine, { version: 1 })));
+    expect(regions.map(({ title }) => title).toSorted()).toEqual(names.toSorted());
+    expect(new Set(regions.map(({ id }) => id)).size).toBe(names.length);
+    expect(nodes.size).toBe(1 + names.length * 3);
+    expect(edges.flatMap(({ text }) => (text === "" ? [] : [text])).toSorted()).toEqual(events.toSorted());
+  });
 });

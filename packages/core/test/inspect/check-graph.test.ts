@@ -9,23 +9,17 @@ import {
   durable,
   END,
   type Graph,
-  goto,
   gotos,
   isStatewrightError,
   join,
   memoryStore,
-  type NodeRuntime,
   resume,
-  route,
   run,
   START,
-  send,
-  sends,
-  task,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 import { defects, each, either, shape, some, withMachine } from "./defects.ts";
-import { anyDrawings, type EdgeDrawing, type GraphDrawing, soundDrawings } from "./random-graphs.ts";
+import { anyDrawings, type GraphDrawing, graphOf, type NodeBody, soundDrawings } from "./random-graphs.ts";
 
 describe("a graph with a defect", () => {
   test.each(defects)("$name: it is found, by the shortest path", ({ graph, options, finds }) => {
@@ -138,7 +132,7 @@ describe("a sound graph", () => {
   test("any graph of sound parts has no violations", () => {
     fc.assert(
       fc.property(soundDrawings(3), (drawing) => {
-        const { violations } = checkGraph(build(drawing, () => 0));
+        const { violations } = checkGraph(graphOf(drawing, () => 0));
         // A walk that is too wide proves nothing, and says so.
         fc.pre(!violations.some(({ rule }) => rule === "unchecked"));
         expect(violations).toEqual([]);
@@ -214,70 +208,15 @@ describe("the size of the walk", () => {
   });
 });
 
-/** A graph from its drawing; `pick` decides what nodes and edges do. */
-function build(drawing: GraphDrawing, pick: (below: number) => number, body: Body = () => undefined): Graph {
-  const edge = (drawn: EdgeDrawing): unknown => {
-    switch (drawn.kind) {
-      case "to":
-        return drawn.targets;
-      case "join":
-        return join(drawn.target);
-      case "gotos":
-        return gotos(...drawn.targets);
-      case "route":
-        return route(drawn.targets, () => drawn.targets[pick(drawn.targets.length)] ?? END);
-      case "some": {
-        const chosen = (): string[] => drawn.targets.filter(() => pick(2) === 0);
-        return route(drawn.targets, () => [drawn.targets[pick(drawn.targets.length)] ?? END, ...chosen()], {
-          many: true,
-        });
-      }
-      case "sends":
-        return sends(
-          drawn.target,
-          () => Array.from({ length: pick(4) }),
-          drawn.otherwise === undefined ? {} : { otherwise: drawn.otherwise },
-        );
-    }
-  };
-  const nodes = Object.entries(drawing).flatMap(([name, drawn]) => {
-    if (name === START) return [];
-    const works = async (_state: unknown, runtime: NodeRuntime): Promise<unknown> => {
-      await body(runtime);
-      return drawn.kind === "gotos" ? commands(drawn.targets, pick) : undefined;
-    };
-    return [[name, isTask(name) ? task(z.unknown(), works as never) : works]];
-  });
-  return defineGraph({ name: "drawn", state: defineState({}), interrupts: { ask: z.boolean() } })
-    .nodes(Object.fromEntries(nodes) as Record<string, () => undefined>)
-    .edges(
-      Object.fromEntries(Object.entries(drawing).map(([name, drawn]) => [name, edge(drawn)])) as never,
-    ) as unknown as Graph;
-}
-
-type Body = (runtime: NodeRuntime) => unknown;
-
-function isTask(name: string): boolean {
-  return name.startsWith("T");
-}
-
-/** One goto or none, and any sends. */
-function commands(targets: readonly string[], pick: (below: number) => number): readonly unknown[] {
-  const plain = targets.filter((target) => !isTask(target));
-  const chosen = plain[pick(plain.length + 1)];
-  const sent = targets.filter(isTask).flatMap((target) => Array.from({ length: pick(3) }, () => send(target, 0)));
-  return [...(chosen === undefined ? [] : [goto(chosen)]), ...sent];
-}
-
 /** Nodes fail and ask by chance. */
 function compiled(drawing: GraphDrawing, pick: (below: number) => number): Graph | undefined {
-  const body: Body = async ({ interrupt }) => {
+  const body: NodeBody = async ({ interrupt }) => {
     const chance = pick(12);
     if (chance === 0) throw new Error("bad luck");
     if (chance === 1) await (interrupt as unknown as (key: string) => Promise<unknown>)("ask");
   };
   try {
-    return build(drawing, pick, body);
+    return graphOf(drawing, pick, body);
   } catch (error) {
     if (isStatewrightError(error, "invalid_graph")) return undefined;
     throw error;

@@ -1,6 +1,21 @@
 /** Graphs by chance: sound ones, built from parts that lead from one node to one node, and any that compile. */
 import fc from "fast-check";
-import { END, START } from "../../src/index.ts";
+import * as z from "zod";
+import {
+  defineGraph,
+  defineState,
+  END,
+  type Graph,
+  goto,
+  gotos,
+  join,
+  type NodeRuntime,
+  route,
+  START,
+  send,
+  sends,
+  task,
+} from "../../src/index.ts";
 
 /** Where control may go after a node. */
 export type EdgeDrawing =
@@ -119,3 +134,63 @@ export const anyDrawings: fc.Arbitrary<GraphDrawing> = fc
     );
     return fc.record(Object.fromEntries([START, ...names, ...taking].map((name) => [name, edge])));
   });
+
+/** A graph from its drawing; `pick` decides what nodes and edges do. */
+export function graphOf(
+  drawing: GraphDrawing,
+  pick: (below: number) => number,
+  body: NodeBody = () => undefined,
+): Graph {
+  const edge = (drawn: EdgeDrawing): unknown => {
+    switch (drawn.kind) {
+      case "to":
+        return drawn.targets;
+      case "join":
+        return join(drawn.target);
+      case "gotos":
+        return gotos(...drawn.targets);
+      case "route":
+        return route(drawn.targets, () => drawn.targets[pick(drawn.targets.length)] ?? END);
+      case "some": {
+        const chosen = (): string[] => drawn.targets.filter(() => pick(2) === 0);
+        return route(drawn.targets, () => [drawn.targets[pick(drawn.targets.length)] ?? END, ...chosen()], {
+          many: true,
+        });
+      }
+      case "sends":
+        return sends(
+          drawn.target,
+          () => Array.from({ length: pick(4) }),
+          drawn.otherwise === undefined ? {} : { otherwise: drawn.otherwise },
+        );
+    }
+  };
+  const nodes = Object.entries(drawing).flatMap(([name, drawn]) => {
+    if (name === START) return [];
+    const works = async (_state: unknown, runtime: NodeRuntime): Promise<unknown> => {
+      await body(runtime);
+      return drawn.kind === "gotos" ? commands(drawn.targets, pick) : undefined;
+    };
+    return [[name, isTask(name) ? task(z.unknown(), works as never) : works]];
+  });
+  return defineGraph({ name: "drawn", state: defineState({}), interrupts: { ask: z.boolean() } })
+    .nodes(Object.fromEntries(nodes) as Record<string, () => undefined>)
+    .edges(
+      Object.fromEntries(Object.entries(drawing).map(([name, drawn]) => [name, edge(drawn)])) as never,
+    ) as unknown as Graph;
+}
+
+/** What every node of a graph does. */
+export type NodeBody = (runtime: NodeRuntime) => unknown;
+
+function isTask(name: string): boolean {
+  return name.startsWith("T");
+}
+
+/** One goto or none, and any sends. */
+function commands(targets: readonly string[], pick: (below: number) => number): readonly unknown[] {
+  const plain = targets.filter((target) => !isTask(target));
+  const chosen = plain[pick(plain.length + 1)];
+  const sent = targets.filter(isTask).flatMap((target) => Array.from({ length: pick(3) }, () => send(target, 0)));
+  return [...(chosen === undefined ? [] : [goto(chosen)]), ...sent];
+}

@@ -11,6 +11,7 @@ import {
   defineState,
   END,
   type FinishReason,
+  type Inspector,
   type Json,
   list,
   type MemoryStore,
@@ -82,6 +83,7 @@ export interface LoopOptions {
   readonly world?: VirtualWorld;
   readonly context?: { readonly customer?: string; readonly client?: { readonly key: string } };
   readonly secrets?: SecretSource;
+  readonly inspect?: Inspector;
   /** Nobody reads the events. */
   readonly deaf?: boolean;
   readonly finish?: FinishReason;
@@ -152,6 +154,7 @@ export function toolLoop(options: LoopOptions): Loop {
     world,
     context: options.context ?? {},
     ...(options.secrets === undefined ? {} : { secrets: options.secrets }),
+    ...(options.inspect === undefined ? {} : { inspect: options.inspect }),
   };
   const listen = (handle: RunHandle<ChatState>): RunHandle<ChatState> => {
     if (options.deaf !== true) handle.on((event) => events.push(event));

@@ -1,5 +1,5 @@
 /** A world for the tests of core: time moves when it is told to, chance repeats itself, the log is kept. */
-import { type LogLevel, systemWorld, type World } from "../../src/index.ts";
+import { type LogLevel, type Schedule, systemWorld, type World } from "../../src/index.ts";
 
 export interface VirtualWorld extends World {
   /** Let promises and stores come to rest; time stands still. */
@@ -21,6 +21,17 @@ export function virtualWorld(start = 1_000_000): VirtualWorld {
   const lines: VirtualWorld["lines"][number][] = [];
   let now = start;
   let chance = 1;
+  const schedule: Schedule = {
+    after: (delayMs, work) => {
+      const timer = { at: now + Math.max(0, delayMs), work };
+      timers.add(timer);
+      return () => {
+        timers.delete(timer);
+      };
+    },
+    at: (dueAt, work) => schedule.after(dueAt - now, work),
+    soon: real.soon,
+  };
 
   async function settle(): Promise<void> {
     for (let turn = 0; turn < 6; turn++) await new Promise<void>((resolve) => real.soon(resolve));
@@ -34,16 +45,7 @@ export function virtualWorld(start = 1_000_000): VirtualWorld {
         return chance / 2_147_483_647;
       },
     },
-    schedule: {
-      after: (delayMs, work) => {
-        const timer = { at: now + Math.max(0, delayMs), work };
-        timers.add(timer);
-        return () => {
-          timers.delete(timer);
-        };
-      },
-      soon: real.soon,
-    },
+    schedule,
     log: (level, message, fields) => {
       lines.push({ level, message, fields });
     },

@@ -110,3 +110,13 @@ test("a tool takes nothing when its schema has no properties", () => {
   expect(takesNothing(specOf(z.object({})))).toBe(true);
   expect(takesNothing(specOf(z.object({ a: z.string().optional() })))).toBe(false);
 });
+
+test("a validator that speaks Standard JSON Schema is shown to a model, and one that does not is refused", () => {
+  const said = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
+  const standard = { version: 1, vendor: "ours", validate: (value: unknown) => ({ value }) } as const;
+  const describing = { "~standard": { ...standard, jsonSchema: { input: () => ({ $schema: "x", ...said }) } } };
+  expect(jsonSchemaOf(describing)).toEqual(said);
+  expect(modelToolOf(specOf(describing as never)).inputSchema).toEqual(said);
+  expect(jsonSchemaOf({ "~standard": standard })).toBeUndefined();
+  expect(() => specOf({ "~standard": standard } as never)).toThrow(/cannot say what it takes as JSON Schema/);
+});

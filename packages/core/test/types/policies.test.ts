@@ -15,6 +15,7 @@ import {
   run,
   START,
   type StatewrightError,
+  send,
   sends,
   task,
   update,
@@ -59,7 +60,7 @@ function policies() {
           expectTypeOf(context.customer).toEqualTypeOf<string>();
           expectTypeOf(await interrupt("retry")).toEqualTypeOf<boolean>();
           expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
-          return signal.aborted ? goto("each", { log: [] }) : goto("b", { log: [error.message] });
+          return signal.aborted ? send("each", { file: "x" }) : goto("b", { log: [error.message] });
         },
       },
       b: { run: () => ({ log: ["b"] }), effect: "once", defer: true },

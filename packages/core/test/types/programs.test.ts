@@ -12,7 +12,6 @@ import {
   list,
   messages,
   route,
-  run,
   START,
   secret,
   sends,
@@ -103,51 +102,9 @@ function toolGraph() {
     .edges({ [START]: "tools", tools: END });
 }
 
-function wrongPrograms() {
-  const start = defineGraph({ name: "wrong", state: Review });
-  // @ts-expect-error a node returns a channel that the state does not have
-  start.nodes({ a: () => ({ findigs: [] }) });
-  // @ts-expect-error a node returns a wrong value
-  start.nodes({ a: () => ({ files: 3 }) });
-  start.nodes({
-    a: (state) => {
-      // @ts-expect-error a node writes to its state
-      state.files.push("x");
-    },
-  });
-  const two = start.nodes({ a: () => undefined, b: task(z.string(), (_state, { input }) => ({ files: [input] })) });
-  // @ts-expect-error an unknown target
-  two.edges({ [START]: "c", a: END });
-  // @ts-expect-error a task node without an input
-  two.edges({ [START]: "b", a: END });
-  // @ts-expect-error sends give the wrong input
-  two.edges({ [START]: "a", a: sends("b", (state) => state.findings), b: END });
-  // @ts-expect-error a route returns what it does not declare
-  two.edges({ [START]: "a", a: route([END], () => "b"), b: END });
-  // @ts-expect-error no edge leaves START
-  two.edges({ a: END });
-  const commanding = start.nodes({ a: () => goto("b"), b: () => undefined });
-  // @ts-expect-error a goto without gotos
-  commanding.edges({ [START]: "a", a: "b", b: END });
-  // @ts-expect-error a goto that the edge does not list
-  commanding.edges({ [START]: "a", a: gotos("a"), b: END });
-  // @ts-expect-error a graph without the context that a tool injects
-  defineGraph({ name: "wrong", state: Orders }).nodes({ tools: toolNode({ tools: [refund] }) });
-  const cartless = defineGraph({ name: "wrong", state: defineState({ messages: messages() }), context: Shop });
-  // @ts-expect-error a graph without the state that a tool injects
-  cartless.nodes({ tools: toolNode({ tools: [refund] }) });
-  const policies = start.nodes({ a: { run: (state) => ({ files: [...state.files] }), retry: { attempts: 2 } } });
-  // @ts-expect-error an unknown target after a node with a policy
-  policies.edges({ [START]: "a", a: "b" });
-  const whole = policies.edges({ [START]: "a", a: END });
-  // @ts-expect-error a number is no input, even where every channel has a default
-  run(whole, { input: 7 });
-}
-
 test("the programs of the documentation type-check without casts", () => {
   expectTypeOf(programThree).toBeFunction();
   expectTypeOf(programFour).toBeFunction();
   expectTypeOf(toolGraph).toBeFunction();
-  expectTypeOf(wrongPrograms).toBeFunction();
   expectTypeOf(env).toBeFunction();
 });

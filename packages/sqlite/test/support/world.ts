@@ -1,5 +1,5 @@
 /** A world whose time stands still until the test says so. */
-import type { World } from "@statewright/core";
+import type { Schedule, World } from "@statewright/core";
 
 export interface StillWorld extends World {
   /** Run what was asked for as soon as possible; how many pieces of work there were. */
@@ -13,6 +13,13 @@ export interface StillWorld extends World {
 export function stillWorld(): StillWorld {
   let soon: (() => void)[] = [];
   let timers: { readonly delayMs: number; readonly work: () => void }[] = [];
+  const after: Schedule["after"] = (delayMs, work) => {
+    const timer = { delayMs, work };
+    timers.push(timer);
+    return () => {
+      timers = timers.filter((each) => each !== timer);
+    };
+  };
   return {
     clock: { now: () => 1_000, monotonic: () => 0 },
     random: { next: () => 0.5 },
@@ -21,13 +28,8 @@ export function stillWorld(): StillWorld {
       soon: (work) => {
         soon.push(work);
       },
-      after: (delayMs, work) => {
-        const timer = { delayMs, work };
-        timers.push(timer);
-        return () => {
-          timers = timers.filter((each) => each !== timer);
-        };
-      },
+      after,
+      at: (dueAt, work) => after(Math.max(0, dueAt - 1_000), work),
     },
     turn: () => {
       const due = soon;

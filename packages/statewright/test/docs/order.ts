@@ -44,7 +44,7 @@ const machine = setup({
   },
 });
 
-const order = durable(machine, { version: 1, effects: { charge: "once", ship: "idempotent" } });
+export const order = durable(machine, { version: 1, effects: { charge: "once", ship: "idempotent" } });
 
 const store = sqliteStore("orders.db");
 const first = await run(order, { store, thread: "order-9", input: { id: "9", cents: 900 } }).result;

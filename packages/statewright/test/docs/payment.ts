@@ -16,7 +16,7 @@ import * as z from "zod";
 // define
 const Pay = defineState({ amount: z.number(), note: z.string().optional(), paid: z.boolean().default(false) });
 
-const payment = defineGraph({
+export const payment = defineGraph({
   name: "payment",
   version: 1,
   state: Pay,

@@ -1,5 +1,7 @@
 /** The programs of the documentation, type-checked without casts. What runs is run elsewhere; here nothing is called. */
-import { expectTypeOf, test } from "vitest";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { testRun } from "@statewright/testing/vitest";
+import { expect, expectTypeOf, test } from "vitest";
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
@@ -30,12 +32,13 @@ import {
   secret,
   sends,
   sqliteStore,
+  subgraph,
   type ToolResult,
   task,
   type Usage,
   update,
 } from "../../src/index.ts";
-import { engine, subgraph } from "./to-come.ts";
+import { engine } from "./to-come.ts";
 
 declare function fetchWeather(
   city: string,
@@ -224,6 +227,31 @@ function seven() {
     .edges({ [START]: "research", research: END });
 }
 
+async function eight() {
+  const shop = two();
+  const t = await testRun(shop, {
+    input: "refund order 7",
+    context: { customerId: "c1" },
+    model: scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Done")]),
+    clock: "virtual",
+  });
+  await t.until("interrupted");
+  expect(t).toBeInState("tools.interrupted");
+  await t.crash();
+  await t.resume({ approve: true });
+  expect(t.trace).toPassThrough(["model", "tools.interrupted", "tools", "model", "done"]);
+  expect(t.trace).toHaveCalledTools([{ name: "refund", args: { orderId: "7", cents: 900 } }]);
+  expect(t.trace).toHaveRunOnce("refund");
+  expect(checkGraph(shop)).toHaveNoViolations();
+  expectTypeOf(t.state.cart).toEqualTypeOf<readonly string[]>();
+  // @ts-expect-error a node that the agent does not have
+  await t.until("tolls.interrupted");
+  // @ts-expect-error an approval of another type
+  await t.resume({ approve: "yes" });
+  // @ts-expect-error a question that the agent does not ask
+  await t.resume({ aprove: true });
+}
+
 declare const charge: (at: { readonly input: { readonly cents: number } }) => Promise<{ readonly receipt: string }>;
 declare const ship: (at: { readonly input: { readonly receipt: string } }) => Promise<void>;
 
@@ -259,5 +287,6 @@ async function ten() {
 }
 
 test("the programs of the documentation type-check without casts", () => {
-  for (const program of [one, two, three, four, five, six, seven, nine, ten]) expectTypeOf(program).toBeFunction();
+  for (const program of [one, two, three, four, five, six, seven, eight, nine, ten])
+    expectTypeOf(program).toBeFunction();
 });

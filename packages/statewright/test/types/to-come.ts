@@ -2,26 +2,7 @@
  * Types of what is not built yet, so that the programs of the documentation are designed as a whole: when a behaviour
  * arrives, its declaration moves from here into its package unchanged.
  */
-import type {
-  Graph,
-  GraphTypes,
-  InterruptShape,
-  NodeRuntime,
-  RunHandle,
-  RunRow,
-  SecretSource,
-  Store,
-} from "../../src/index.ts";
-
-/** A graph as a node of another: its state is its own, input and output are mapped. */
-export declare function subgraph<Inner extends GraphTypes, State, Context, Interrupts extends InterruptShape, Output>(
-  graph: Graph<Inner>,
-  mapping: {
-    readonly input: (state: State) => Inner["input"];
-    readonly output: (result: Inner["state"]) => Output;
-    readonly persistence?: "per-call" | "kept" | "none";
-  },
-): (state: State, runtime: NodeRuntime<Context, Interrupts>) => Promise<Output>;
+import type { Graph, GraphTypes, RunHandle, RunRow, SecretSource, Store } from "../../src/index.ts";
 
 /** A process that serves threads: recovers, fires timers, expires questions, takes queued inputs, drains on stop. */
 export interface Engine {

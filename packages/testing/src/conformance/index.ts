@@ -1,4 +1,5 @@
 /** Conformance suites: what every implementation of a contract must do, as data for any test runner. */
 // biome-ignore lint/performance/noBarrelFile: the entry of a package
 export { type CacheTest, cacheConformance } from "./cache.ts";
-export { type StoreTest, type StoreUnderTest, storeConformance } from "./store.ts";
+export { storeConformance } from "./store.ts";
+export type { StoreTest, StoreUnderTest } from "./store-test.ts";

@@ -1,37 +1,22 @@
 /** What every store must do: run each test against a store of your own. */
-import type {
-  CheckpointRow,
-  CheckpointWrite,
-  Claim,
-  ClaimRequest,
-  Commit,
-  DeltaRow,
-  EffectRow,
-  InterruptRow,
-  RunRow,
-  StatewrightError,
-  Store,
-} from "@statewright/core";
-import { holds, refused, same } from "./assert.ts";
-
-/** A fresh, empty store, and what a test may do to it. */
-export interface StoreUnderTest {
-  readonly store: Store;
-  /** Another owner of the same threads, as a second process would be. */
-  peer(): Store;
-  /** End `store` as a SIGKILL would; gives a new owner of all that was durable by then. */
-  crash(): Store;
-  /** Close everything that was opened, and remove what it left. */
-  dispose(): void;
-}
-
-/** One test of the suite: throws when the store does not do what `name` says. */
-export interface StoreTest {
-  readonly name: string;
-  /** It needs more than one owner: a peer, or one after a crash. */
-  readonly shared: boolean;
-  run(open: () => StoreUnderTest | Promise<StoreUnderTest>): Promise<void>;
-}
+import type { EffectRow, Store } from "@statewright/core";
+import { refused, same } from "./assert.ts";
+import { childLineTests } from "./child-lines.ts";
+import {
+  checkpoint,
+  delta,
+  effect,
+  fork,
+  interrupt,
+  release,
+  request,
+  run,
+  start,
+  stateOf,
+  tell,
+  timer,
+} from "./store-rows.ts";
+import { type StoreTest, sharedTest, storeTest } from "./store-test.ts";
 
 /** The tests that every store must pass. */
 export const storeConformance: readonly StoreTest[] = [
@@ -395,6 +380,8 @@ export const storeConformance: readonly StoreTest[] = [
     same(await store.interrupts("t", "main"), answered, "the questions of the origin");
   }),
 
+  ...childLineTests,
+
   storeTest("history comes in pages, newest first", async ({ store }) => {
     const thread = await start(store, "t");
     for (let id = 1; id <= 7; id++) await thread.step(id, [delta("n", "replace", String(id))]);
@@ -483,6 +470,84 @@ export const storeConformance: readonly StoreTest[] = [
     same(await store.interrupts("t", "main"), [answered, second], "the questions");
   }),
 
+  sharedTest(
+    "E39 a timer is a row with its time and generation, and one list tells what is due in all threads",
+    async ({ store, crash }) => {
+      const [one, two] = [await start(store, "t"), await start(store, "u")];
+      const [late, soon] = [timer({ id: "late", dueAt: 3_000 }), timer({ id: "soon", dueAt: 1_000 })];
+      const [middle, alike] = [timer({ id: "b", dueAt: 2_000, generation: 7 }), timer({ id: "a", dueAt: 2_000 })];
+      await one.commit({ checkpoint: checkpoint(1, undefined), timers: [{ arm: late }, { arm: middle }] });
+      await two.commit({ checkpoint: checkpoint(1, undefined), timers: [{ arm: soon }, { arm: alike }] });
+      const of = (thread: string, row: typeof late) => ({ ...row, thread, branch: "main" });
+      const all = [of("u", soon), of("u", alike), of("t", middle), of("t", late)];
+      const next = crash();
+      same(await next.timers(), all, "all timers, after their owner has died");
+      same(await next.timers({ dueBy: 1_999 }), all.slice(0, 1), "what is due before a time");
+      same(await next.timers({ dueBy: 2_000 }), all.slice(0, 3), "what is due at that time too");
+      same(await next.timers({ dueBy: 2_000, limit: 2 }), all.slice(0, 2), "a page of them");
+      same(await next.timers({ thread: "t" }), all.slice(2), "those of a thread");
+      same(await next.timers({ thread: "t", dueBy: 2_500, limit: 5 }), all.slice(2, 3), "what is due in a thread");
+    },
+  ),
+
+  storeTest("E39 what is meant for an older timer of the same id changes nothing", async ({ store }) => {
+    const thread = await start(store, "t");
+    const ids = async () => (await store.timers()).map(({ id, generation, dueAt }) => [id, generation, dueAt]);
+    await thread.commit({ timers: [{ arm: timer({ generation: 3, dueAt: 300 }) }] });
+    await thread.commit({ timers: [{ arm: timer({ generation: 5, dueAt: 500 }) }] });
+    same(await ids(), [["id", 5, 500]], "a timer that was armed again");
+    await thread.commit({ timers: [{ drop: { id: "id", generation: 3 } }] });
+    await thread.commit({ timers: [{ arm: timer({ generation: 4, dueAt: 400 }) }] });
+    same(await ids(), [["id", 5, 500]], "after what was meant for the older one");
+    await thread.commit({
+      timers: [{ drop: { id: "id", generation: 5 } }, { arm: timer({ id: "other" }) }, { arm: timer({ dueAt: 600 }) }],
+    });
+    same(
+      await ids(),
+      [
+        ["id", 1, 600],
+        ["other", 1, 1_000],
+      ],
+      "after it was cancelled and set anew",
+    );
+    await thread.commit({ timers: [{ drop: { id: "id", generation: 1 } }, { drop: { id: "none", generation: 9 } }] });
+    same(await ids(), [["other", 1, 1_000]], "after it has fired");
+  }),
+
+  storeTest("timers land with their commit or not at all, each on its own branch", async ({ store }) => {
+    const thread = await start(store, "t");
+    await thread.step(1);
+    const gap = { checkpoint: checkpoint(9, 7), timers: [{ arm: timer({ id: "lost" }) }] };
+    await refused(thread.commit(gap), "store_failed", "a commit with a checkpoint that does not follow");
+    same(await store.timers(), [], "the timers of a refused commit");
+    await thread.commit({ timers: [{ arm: timer({ dueAt: 100 }) }], release: true });
+    await refused(thread.commit({ timers: [{ drop: { id: "id", generation: 1 } }] }), "fenced", "a late commit");
+    await fork(store, "t", "b", 1, []);
+    const places = async () => (await store.timers()).map(({ branch, dueAt }) => `${branch} ${dueAt}`);
+    same(await places(), ["main 100"], "the timers after a fork that was not run");
+    const branch = await start(store, "t", { branch: "b" });
+    await branch.commit({ timers: [{ arm: timer({ dueAt: 200 }) }] });
+    same(await places(), ["main 100", "b 200"], "the timers of both branches");
+    await branch.commit({ timers: [{ drop: { id: "id", generation: 1 } }] });
+    same(await places(), ["main 100"], "the timers after one was dropped on its branch");
+  }),
+
+  storeTest("timers that are due together come by id, whatever text that is", async ({ store }) => {
+    const ids = ["\ufffd", "\u{1d11e}", "z", "__proto__", "a/b", "ä", "a'b\"c", ""];
+    const thread = await start(store, "t");
+    const times = [1_763_000_000_000, 2 ** 53 - 1];
+    for (const dueAt of times) {
+      const timers = ids.map((id) => ({ arm: timer({ id: `${id} ${dueAt}`, about: id, dueAt }) }));
+      await thread.commit({ timers });
+    }
+    const sorted = ["", "__proto__", "a'b\"c", "a/b", "z", "ä", "\ufffd", "\u{1d11e}"];
+    same(
+      (await store.timers()).map(({ about, dueAt }) => [about, dueAt]),
+      times.flatMap((dueAt) => sorted.map((id) => [id, dueAt])),
+      "the timers",
+    );
+  }),
+
   storeTest("a claim finds the newest run of its branch", async ({ store }) => {
     const thread = await start(store, "t");
     await thread.step(1);
@@ -532,6 +597,30 @@ export const storeConformance: readonly StoreTest[] = [
     same(await runs({ thread: "c" }), "r2", "the runs of a thread");
     same(await runs({ thread: "c", status: "waiting" }), "", "the waiting runs of a thread");
   }),
+
+  storeTest(
+    "F7 a clock that was set back changes no order: of checkpoints, of runs, of the newest run",
+    async ({ store }) => {
+      const [one, two] = [await start(store, "t", { at: 900 }), await start(store, "u", { at: 500 })];
+      await one.commit({ checkpoint: checkpoint(1, undefined, { at: 900 }) });
+      await one.commit({ run: { ...run("r1"), startedAt: 900, status: "done", endedAt: 950 } });
+      await two.commit({ run: { ...run("r2"), thread: "u", startedAt: 50 } });
+      await one.commit({ run: { ...run("r3"), startedAt: 100 }, checkpoint: checkpoint(2, 1, { at: 100 }) });
+      await one.commit({ run: { ...run("r3"), startedAt: 100, status: "waiting" }, release: true });
+      const listed = async (filter?: Parameters<Store["runs"]>[0]) =>
+        (await store.runs(filter)).map((row) => `${row.thread} ${row.id}`);
+      same(await listed(), ["t r3", "u r2", "u r1", "t r1"], "the runs");
+      same(await listed({ thread: "t" }), ["t r3", "t r1"], "the runs of a thread");
+      same(await listed({ status: "running" }), ["u r2", "u r1"], "the runs of one status");
+      same((await store.thread("t"))?.status, "waiting", "the status of the thread");
+      same(
+        (await store.history("t", { limit: 9 })).map(({ id }) => id),
+        [2, 1],
+        "the history",
+      );
+      same((await store.claim(request("t"))).run?.id, "r3", "the newest run");
+    },
+  ),
 
   storeTest("a claim says what wrote the head of its branch, not what was claimed since", async ({ store }) => {
     const first = await start(store, "t");
@@ -667,10 +756,12 @@ export const storeConformance: readonly StoreTest[] = [
     const wrong = { grahp: "g" } as object;
     await refused(store.threads(wrong), "invalid_option", "threads");
     await refused(store.runs(wrong), "invalid_option", "runs");
+    await refused(store.timers(wrong), "invalid_option", "timers");
     await refused(store.history("t", { ...wrong, limit: 1 }), "invalid_option", "history");
     for (const limit of [0, -1, 1.5, Number.NaN]) {
       await refused(store.threads({ limit }), "invalid_option", `threads, limit ${limit}`);
       await refused(store.runs({ limit }), "invalid_option", `runs, limit ${limit}`);
+      await refused(store.timers({ limit }), "invalid_option", `timers, limit ${limit}`);
       await refused(store.history("t", { limit }), "invalid_option", `history, limit ${limit}`);
     }
   }),
@@ -687,6 +778,7 @@ export const storeConformance: readonly StoreTest[] = [
         [[], [], []],
         "the journal",
       );
+      same(await store.timers({ thread }), [], "the timers");
       same(await store.head(thread, "none"), undefined, "the head of a branch");
       same(await store.history(thread, { branch: "none", limit: 1 }), [], "the history of a branch");
       await refused(store.state(thread, 1), "unknown_checkpoint", "the state");
@@ -724,151 +816,3 @@ export const storeConformance: readonly StoreTest[] = [
     same([claim.recovered, claim.head?.id], [false, 1], "the thread afterwards");
   }),
 ];
-
-function storeTest(name: string, body: (under: Pick<StoreUnderTest, "store">) => Promise<void>): StoreTest {
-  return { ...sharedTest(name, body), shared: false };
-}
-
-function sharedTest(name: string, body: (under: StoreUnderTest) => Promise<void>): StoreTest {
-  return {
-    name,
-    shared: true,
-    run: async (open) => {
-      const under = await open();
-      try {
-        await body(under);
-      } finally {
-        under.dispose();
-      }
-    },
-  };
-}
-
-function request(thread: string, more: Partial<ClaimRequest> = {}): ClaimRequest {
-  return { thread, graph: "g", version: 1, shape: "s1", at: 100, ...more };
-}
-
-/** A claimed thread with a run, written step by step. */
-async function start(store: Store, thread: string, options: Partial<ClaimRequest> & { readonly run?: boolean } = {}) {
-  const { run: withRun = true, ...more } = options;
-  const claim = await store.claim(request(thread, more));
-  let { nextSeq: seq, nextCheckpoint: id } = claim;
-  let head = claim.head?.id;
-  const rows: CheckpointRow[] = [];
-  const commit = (write: Partial<Commit>): Promise<void> =>
-    tell(store, { thread, branch: claim.branch, epoch: claim.epoch, seq: seq++, ...write });
-  if (withRun && claim.run === undefined) await commit({ run: { ...run("r1"), thread, branch: claim.branch } });
-  return {
-    claim,
-    request: request(thread, more),
-    rows,
-    commit,
-    step: async (step: number, deltas: readonly DeltaRow[] = []): Promise<void> => {
-      const write = checkpoint(id++, head, { step, branch: claim.branch, seq }, deltas);
-      await commit({ checkpoint: write });
-      head = write.row.id;
-      rows.push(write.row);
-    },
-  };
-}
-
-function tell(store: Store, commit: Commit): Promise<void> {
-  return new Promise((resolve, reject) => {
-    store.commit(commit, (failure?: StatewrightError) => (failure === undefined ? resolve() : reject(failure)));
-  });
-}
-
-function release(store: Store, thread: string, { branch, epoch, nextSeq }: Claim): Promise<void> {
-  return tell(store, { thread, branch, epoch, seq: nextSeq, release: true });
-}
-
-function fork(
-  store: Store,
-  thread: string,
-  branch: string,
-  from: number,
-  deltas: readonly DeltaRow[],
-  interrupts: readonly InterruptRow[] = [],
-): Promise<CheckpointRow> {
-  return store.branch({
-    thread,
-    branch,
-    from,
-    checkpoint: checkpoint(0, from, { branch, source: "fork" }, deltas),
-    interrupts,
-  });
-}
-
-async function stateOf(store: Store, thread: string, checkpoint: number): Promise<Record<string, string[]>> {
-  const rows = await store.state(thread, checkpoint);
-  holds(new Set(rows.map(({ channel }) => channel)).size === rows.length, "a channel stands twice in the state");
-  return Object.fromEntries(
-    rows.map(({ channel, deltas }) => [channel, deltas.map(({ kind, text }) => `${kind} ${text}`)]),
-  );
-}
-
-function checkpoint(
-  id: number,
-  parent: number | undefined,
-  more: Partial<CheckpointRow> = {},
-  deltas: readonly DeltaRow[] = [],
-): CheckpointWrite {
-  const row: CheckpointRow = {
-    id,
-    branch: "main",
-    step: id,
-    parent,
-    source: "step",
-    nodes: ["node"],
-    control: "{}",
-    run: "r1",
-    at: 100 + id,
-    durationMs: 1.5,
-    seq: id,
-    bytes: 10,
-    ...more,
-  };
-  return { row, deltas };
-}
-
-function delta(
-  channel: string,
-  kind: DeltaRow["kind"],
-  text: string,
-  base: boolean = kind === "replace" || kind === "clear",
-): DeltaRow {
-  return { channel, kind, base, text };
-}
-
-function effect(more: Partial<EffectRow> & { readonly step: number }): EffectRow {
-  return {
-    task: `${more.step}:0`,
-    key: "model",
-    kind: "model",
-    name: "model",
-    effect: "pure",
-    state: "ok",
-    attempts: 1,
-    idempotencyKey: "k",
-    startedAt: 110,
-    ...more,
-  };
-}
-
-function interrupt(more: Partial<InterruptRow>): InterruptRow {
-  return {
-    id: "i",
-    branch: "main",
-    step: 1,
-    task: "1:0",
-    node: "approve",
-    key: "approve",
-    payload: "{}",
-    raisedAt: 120,
-    ...more,
-  };
-}
-
-function run(id: string): RunRow {
-  return { id, thread: "t", branch: "main", graph: "g", version: 1, status: "running", attempt: 1, startedAt: 100 };
-}

@@ -25,13 +25,16 @@ export interface Instruments {
 /** The graph, seen through instruments. The original is not touched. */
 export function instrument<Types extends GraphTypes>(graph: Graph<Types>, instruments: Instruments): Graph<Types> {
   const tools = new Map(graph.tools.map((tool) => [tool.spec.name, watchTool(tool, instruments)]));
-  const { name, version, state, context, interrupts, edges } = graph;
+  const { name, version, state, context, interrupts, input, output, edges } = graph;
   return Object.freeze({
     name,
     version,
     state,
     context,
     interrupts,
+    input,
+    output,
+    private: graph.private,
     edges,
     nodes: new Map([...graph.nodes].map(([key, node]) => [key, watchNode(node, tools, instruments)])),
     tools: [...tools.values()],
@@ -41,7 +44,8 @@ export function instrument<Types extends GraphTypes>(graph: Graph<Types>, instru
   });
 }
 
-function watchNode(node: NodeRecord, tools: ReadonlyMap<string, AnyTool>, { alive, model }: Instruments): NodeRecord {
+function watchNode(node: NodeRecord, tools: ReadonlyMap<string, AnyTool>, instruments: Instruments): NodeRecord {
+  const { alive, model } = instruments;
   const registry =
     node.tools === undefined
       ? undefined
@@ -51,6 +55,9 @@ function watchNode(node: NodeRecord, tools: ReadonlyMap<string, AnyTool>, { aliv
   return {
     ...node,
     body,
+    ...(node.subgraph === undefined
+      ? {}
+      : { subgraph: { ...node.subgraph, graph: instrument(node.subgraph.graph as Graph, instruments) } }),
     ...(node.tools === undefined || registry === undefined ? {} : { tools: { ...node.tools, registry } }),
   };
 }

@@ -41,6 +41,7 @@ export function beginLife(inner: Store, outside: World): Life {
 
   const schedule: Schedule = {
     after: (delayMs, work) => outside.schedule.after(delayMs, () => pass(work)),
+    at: (dueAt, work) => outside.schedule.at(dueAt, () => pass(work)),
     soon: (work) => outside.schedule.soon(() => pass(work)),
   };
 

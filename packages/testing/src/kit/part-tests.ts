@@ -38,7 +38,7 @@ export type NodeTestOptions<Types extends GraphTypes> = Needed<"context", Types[
   readonly input?: unknown;
   readonly model?: Model;
   /** Answers to what the node asks. */
-  readonly answers?: Answers<Types["interrupts"]>;
+  readonly answers?: Answers<Types["interrupts"] & Types["innerInterrupts"]>;
   readonly secrets?: Readonly<Record<string, string>>;
 };
 
@@ -70,7 +70,9 @@ export async function nodeTest<Types extends GraphTypes>(
   } as unknown as Parameters<typeof testRun<Types, unknown>>[1]);
   await t.step();
   if (t.status === "waiting" && answers !== undefined)
-    await t.resume(answers as Answers<Types["interrupts"]>, { until: ({ trace }) => committed(trace) !== undefined });
+    await t.resume(answers as Answers<Types["interrupts"] & Types["innerInterrupts"]>, {
+      until: ({ trace }) => committed(trace) !== undefined,
+    });
   if (t.status === "failed") throw t.error;
   const step = committed(t.trace);
   return {

@@ -25,7 +25,9 @@ export function isIn(value: Json, name: string): boolean {
 /** Tell whether `tools.interrupted` may be called `name`: itself, its node, or its leaf. */
 export function isNamed(state: string, name: string): boolean {
   const [node, leaf] = split(state);
-  return state === name || node === name || (leaf !== undefined && leaf === name);
+  // An inner graph has a start and a done of its own.
+  const shared = leaf !== undefined && leaf !== "start" && leaf !== "done";
+  return state === name || node === name || (shared && leaf === name);
 }
 
 /** States in which a run rests: it is saved, and nothing happens until somebody acts. */

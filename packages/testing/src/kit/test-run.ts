@@ -91,7 +91,10 @@ export interface TestRun<Types extends GraphTypes = GraphTypes> {
   /** Die as by SIGKILL, and reopen the store: what was not saved is gone. Go on with {@link TestRun.resume}. */
   crash(): Promise<void>;
   /** Go on in a new process, with the answers of people, until the run rests or is in the state `until`. */
-  resume(answers?: Answers<Types["interrupts"]>, options?: { readonly until?: Target<Types> }): Promise<void>;
+  resume(
+    answers?: Answers<Types["interrupts"] & Types["innerInterrupts"]>,
+    options?: { readonly until?: Target<Types> },
+  ): Promise<void>;
   /** Cancel, and go on until the run rests. */
   cancel(reason?: string): Promise<void>;
 }
@@ -165,7 +168,7 @@ export async function testRun<Types extends GraphTypes, Words>(
 
   function take(event: TraceEntry): void {
     entries.push(event);
-    if (event.type === "step.committed") {
+    if (event.type === "step.committed" && event.within === undefined) {
       state = { ...state };
       for (const [channel, delta] of Object.entries(event.changes)) state[channel] = applyDelta(state[channel], delta);
     }

@@ -84,12 +84,14 @@ export function questions(trace: Trace): readonly OpenInterrupt[] {
   return [...asked.values()];
 }
 
-/** The values that a channel had after each superstep that wrote it. */
+/** The values that a channel of the outermost graph had after each superstep that wrote it. */
 export function writesOf(trace: Trace, channel: string): readonly unknown[] {
   const values: unknown[] = [];
   for (const entry of trace.entries) {
     const delta =
-      entry.type === "step.committed" && Object.hasOwn(entry.changes, channel) ? entry.changes[channel] : undefined;
+      entry.type === "step.committed" && entry.within === undefined && Object.hasOwn(entry.changes, channel)
+        ? entry.changes[channel]
+        : undefined;
     if (delta !== undefined) values.push(applyDelta(values.at(-1), delta));
   }
   return values;
@@ -97,7 +99,8 @@ export function writesOf(trace: Trace, channel: string): readonly unknown[] {
 
 /** One line for each thing that happened, without times and generated ids: the same in every run. */
 export function traceText(trace: Trace): string {
-  return trace.entries.flatMap(lineOf).join("\n");
+  const inside = (entry: TraceEntry): string => ("within" in entry ? `${entry.within} | ` : "");
+  return trace.entries.flatMap((entry) => lineOf(entry).map((line) => inside(entry) + line)).join("\n");
 }
 
 /** Tell whether a state that was entered is meant by `name`: a bare node means its execution. */

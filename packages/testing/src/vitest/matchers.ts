@@ -30,9 +30,9 @@ type ChannelsOf<Received> =
       : never;
 type QuestionsOf<Received> =
   Received extends TestRun<infer Types extends GraphTypes>
-    ? keyof Types["interrupts"] & string
+    ? keyof (Types["interrupts"] & Types["innerInterrupts"]) & string
     : Received extends Trace<infer Types extends GraphTypes>
-      ? keyof Types["interrupts"] & string
+      ? keyof (Types["interrupts"] & Types["innerInterrupts"]) & string
       : never;
 
 /** A call that is expected; `args` may hold matchers such as `expect.any(String)`. */

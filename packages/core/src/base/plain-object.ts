@@ -1,0 +1,83 @@
+/** Schemas of the engine's own: objects of plain parts, and the JSON Schema that says the same to who fills them in. */
+import { isPlainObject, type JsonObject } from "./json.ts";
+import type { Schema, SchemaResult } from "./schema.ts";
+
+type Part = "boolean" | "string" | "object" | "anything";
+
+interface Parts {
+  readonly [name: string]: Part;
+}
+
+/** A schema that says of itself, as Standard JSON Schema, what it takes. */
+interface Described<Value> extends Schema<Value> {
+  readonly "~standard": Schema<Value>["~standard"] & { readonly jsonSchema: { readonly input: () => JsonObject } };
+}
+
+/** An object with these parts and no others. */
+export function plainObject<Value extends object>(required: Parts, optional: Parts): Described<Value> {
+  const parts = { ...required, ...optional };
+  const said: JsonObject = {
+    type: "object",
+    properties: Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, saidOf[part]])),
+    required: Object.keys(required),
+    additionalProperties: false,
+  };
+  return described(said, (value) => {
+    if (!isPlainObject(value)) return [{ path: [], message: "expected an object" }];
+    const unknown = Object.keys(value).filter((name) => !Object.hasOwn(parts, name));
+    const unfit = Object.entries(parts).filter(([name, part]) => {
+      const given = value[name];
+      return given === undefined ? Object.hasOwn(required, name) : !fits(part, given);
+    });
+    return [
+      ...unfit.map(([name, part]) => ({ path: [name], message: `expected ${articles[part]}` })),
+      ...unknown.map((name) => ({ path: [name], message: "unknown key" })),
+    ];
+  });
+}
+
+/** True, false, or such an object. */
+export function booleanOr<Value extends object>(object: Described<Value>): Described<Value | boolean> {
+  const { validate, jsonSchema } = object["~standard"];
+  return described({ anyOf: [{ type: "boolean" }, jsonSchema.input()] }, (value) => {
+    if (typeof value === "boolean") return [];
+    if (!isPlainObject(value)) return [{ path: [], message: "expected true, false or an object" }];
+    return (validate(value) as SchemaResult<Value>).issues ?? [];
+  });
+}
+
+const saidOf: Readonly<Record<Part, JsonObject>> = {
+  boolean: { type: "boolean" },
+  string: { type: "string" },
+  object: { type: "object", propertyNames: { type: "string" }, additionalProperties: {} },
+  anything: {},
+};
+
+const articles: Readonly<Record<Part, string>> = {
+  boolean: "true or false",
+  string: "a text",
+  object: "an object",
+  anything: "a value",
+};
+
+function fits(part: Part, given: unknown): boolean {
+  if (part === "anything") return true;
+  return part === "object" ? isPlainObject(given) : typeof given === part;
+}
+
+function described<Value>(
+  said: JsonObject,
+  issuesOf: (value: unknown) => NonNullable<SchemaResult<Value>["issues"]>,
+): Described<Value> {
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "statewright",
+      validate: (value) => {
+        const issues = issuesOf(value);
+        return issues.length > 0 ? { issues } : { value: value as Value };
+      },
+      jsonSchema: { input: () => said },
+    },
+  };
+}

@@ -1,0 +1,194 @@
+/** Committing: the machine moves, the superstep is made durable, and then it is told. */
+import type { CheckpointRow, CheckpointSource, Control, RunRow, Task } from "../checkpoint/checkpoint.ts";
+import { END } from "../define/edge.ts";
+import { nothingSaved, reached, type Transition } from "./events.ts";
+import { inspectTransition } from "./inspect-run.ts";
+import type { Snapshot, Step } from "./kernel.ts";
+import { readOutput } from "./output.ts";
+import type { State } from "./returns.ts";
+import { runRow, startOf } from "./run-facts.ts";
+import { emit, pathOf, type Saved, type Session, stepsTaken, written } from "./session.ts";
+import { type Finished, foldResults, type StepResult, superstep } from "./superstep.ts";
+import { timerChanges } from "./timer-rows.ts";
+
+/** Write the checkpoint that begins a run or a call of an inner graph; the run's row goes with it. */
+export function commitInput(session: Session, result: StepResult, source: CheckpointSource): Promise<void> {
+  return commit(session, result, { nodes: [], source, began: session.world.clock.monotonic(), first: true });
+}
+
+interface MachineEvent {
+  readonly type: string;
+  readonly node?: string;
+  readonly to?: readonly string[];
+}
+
+/** Move the machine of the graph by an event, told unless it only repeats what was told before. */
+export function transition(session: Session, event: MachineEvent, shown: boolean): void {
+  const from = session.snapshot;
+  const step = session.kernel.step(from, event);
+  [session.snapshot] = step;
+  inspectTransition(session, from, event, step);
+  if (shown) tell(session, event, from, step, nothingSaved);
+}
+
+function tell(
+  session: Session,
+  event: MachineEvent,
+  from: Snapshot,
+  step: Step,
+  saved: Pick<Transition, "changes" | "bytes" | "durationMs">,
+): void {
+  if (!session.events.listening()) return;
+  emit(session, {
+    type: "transition.taken",
+    path: pathOf(session),
+    event: event.type,
+    from: from.value,
+    ...reached(step),
+    ...saved,
+  });
+}
+
+/** Pending tasks that waited for people go on: the machine takes their nodes up again. */
+export function takeUp(session: Session, answered: ReadonlySet<string>): void {
+  const waiting = new Set(session.control.tasks.flatMap(({ id, node }) => (answered.has(id) ? [node] : [])));
+  if (waiting.size === 0) return;
+  for (const node of waiting) transition(session, { type: "task.interrupted", node }, false);
+  transition(session, { type: "run.resumed" }, true);
+}
+
+/** Fold what finished, make it durable, and tell of it. */
+export async function commitStep(session: Session, finished: readonly Finished[], began: number): Promise<void> {
+  const result = superstep(session.plan, session.step + 1, { state: session.state, ...session.control }, finished);
+  const nodes = [...new Set(finished.map(({ task }) => task.node))];
+  await commit(session, result, { nodes, source: "step", began, first: false });
+}
+
+interface CommitFacts {
+  readonly nodes: readonly string[];
+  readonly source: CheckpointSource;
+  readonly began: number;
+  /** The run's row is new: it is written whole. */
+  readonly first: boolean;
+}
+
+/** Make a superstep durable, then tell of it. Nothing of the next step starts before. */
+async function commit(session: Session, result: StepResult, facts: CommitFacts): Promise<void> {
+  const { within } = session;
+  const next = [...new Set(result.tasks.map((task) => task.node))];
+  const from = session.snapshot;
+  const event = { type: "step.commit", to: next };
+  const step = session.kernel.step(from, event);
+  const [snapshot] = step;
+  const control: Control = {
+    machine: snapshot.value,
+    tasks: result.tasks,
+    inputs: result.inputs,
+    joins: result.joins,
+    ...(result.held === undefined ? {} : { held: result.held }),
+    steps: stepsTaken(session) + (facts.source === "step" ? 1 : 0),
+    ...(within === undefined ? {} : { caller: within.caller }),
+  };
+  const done = result.tasks.length === 0;
+  if (done) readOutput(session.plan, result.state);
+  const durationMs = session.world.clock.monotonic() - facts.began;
+  const run = done ? runRow(session, "done") : facts.first ? session.run : undefined;
+  const saving = within === undefined ? { ...facts, durationMs, run, release: done } : { ...facts, durationMs };
+  const row = session.saved === undefined ? undefined : await save(session, session.saved, result, control, saving);
+  advance(session, result.state, control, snapshot);
+  if (facts.source === "step") session.stepsOfRun += 1;
+  inspectTransition(session, from, event, step);
+  if (!session.events.listening()) return;
+  if (facts.first && within === undefined) emit(session, { type: "run.started", ...startOf(session) });
+  const saved = { changes: result.deltas, bytes: row?.bytes ?? 0, durationMs };
+  emit(session, {
+    type: "step.committed",
+    step: session.step,
+    checkpoint: row?.id,
+    nodes: facts.nodes,
+    next: done ? [END] : next,
+    ...saved,
+  });
+  tell(session, event, from, step, saved);
+}
+
+/** Stand where a durable superstep leads. */
+function advance(session: Session, state: State, control: Control, snapshot: Session["snapshot"]): void {
+  session.outcomes.clear();
+  forgetCalls(session);
+  session.state = state;
+  session.control = control;
+  session.snapshot = snapshot;
+  session.step += 1;
+}
+
+/** Calls of the superstep that ended are over; those that are kept go on from the same state. */
+function forgetCalls({ inner, plan, line }: Session): void {
+  if (inner.size === 0) return;
+  for (const called of inner.keys()) if (!plan.nodes.has(called.slice(line.length + 1))) inner.delete(called);
+}
+
+interface SaveFacts extends Pick<CommitFacts, "nodes" | "source"> {
+  readonly durationMs: number;
+  /** Absent where an inner graph is saved: the run is that of the outermost. */
+  readonly run?: RunRow | undefined;
+  readonly release?: boolean;
+}
+
+/** Write a checkpoint as the next step of the branch; the journal of the step before goes with it. */
+export async function save(
+  session: Session,
+  saved: Saved,
+  result: Pick<StepResult, "deltas" | "state">,
+  control: Control,
+  facts: SaveFacts,
+): Promise<CheckpointRow> {
+  const { thread } = saved;
+  const deltas = saved.writer.rows(result.deltas, result.state);
+  const row: CheckpointRow = {
+    id: thread.nextCheckpoint,
+    branch: session.line,
+    step: session.step + 1,
+    parent: saved.parent,
+    source: facts.source,
+    nodes: facts.nodes,
+    control: saved.codec.encode(control, "the control state"),
+    run: session.run.id,
+    at: session.world.clock.now(),
+    durationMs: Math.round(facts.durationMs),
+    seq: thread.nextSeq,
+    bytes: deltas.reduce((sum, delta) => sum + delta.text.length, 0),
+  };
+  thread.nextCheckpoint += 1;
+  thread.nextSeq += 1;
+  const { run, release = false } = facts;
+  const timers = timerChanges(session.control, control);
+  const durable = written(session, saved, { checkpoint: { row, deltas }, timers, run, release });
+  // At once: what is recorded from here on belongs to the next step.
+  saved.journal.clear();
+  await durable;
+  saved.parent = row.id;
+  if (session.within === undefined) saved.interrupts.clear();
+  thread.bytes += row.bytes;
+  return row;
+}
+
+/** A cancelled run goes on for one thing only: to answer the calls of a message that is saved already. */
+export function answersCalls(session: Session, tasks: readonly Task[]): boolean {
+  return tasks.some((task) => session.plan.nodes.get(task.node)?.kind === "tools");
+}
+
+/** The last checkpoint of a cancelled run: what finished of the superstep that was cut short. */
+export async function commitCancelled(session: Session, finished: readonly Finished[], began: number): Promise<void> {
+  const { state, deltas } = foldResults(session.plan, session.state, finished);
+  const [snapshot] = session.kernel.initial();
+  const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps: stepsTaken(session) + 1 };
+  const nodes = [...new Set(finished.map(({ task }) => task.node))];
+  const durationMs = session.world.clock.monotonic() - began;
+  const result: StepResult = { state, deltas, tasks: [], inputs: [], joins: {} };
+  if (session.saved !== undefined) {
+    const ending = { run: runRow(session, "cancelled"), release: true };
+    await save(session, session.saved, result, control, { nodes, source: "step", durationMs, ...ending });
+  }
+  advance(session, state, control, snapshot);
+}

@@ -1,0 +1,226 @@
+/**
+ * An inner graph at work: the body of a node that is a graph. It runs in the run of the graph around it, under the same
+ * claim, with a machine of its own and rows on a child line of their branch. A call that was cut short goes on where it stood.
+ */
+import { isStatewrightError, located } from "../base/errors.ts";
+import { deepFreeze } from "../base/json.ts";
+import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
+import { initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
+import type { Store } from "../checkpoint/store.ts";
+import type { Graph } from "../compile/define-graph.ts";
+import { planOf } from "../compile/plan.ts";
+import type { SubgraphRecord } from "../define/graph.ts";
+import { whenAborted } from "./abort.ts";
+import { takeUp } from "./commit.ts";
+import { inputStep, readInput } from "./input.ts";
+import { checkRestored, emptyControl, kernelOf, readContext, standing } from "./open.ts";
+import type { TaskScope } from "./scope.ts";
+import { journalKey, placeOf, type Saved, type Session, stepsTaken, type Within, written } from "./session.ts";
+import type { Stop } from "./supersteps.ts";
+
+/** Runs supersteps; given from outside, since a superstep runs inner graphs. */
+export type Supersteps = (session: Session, began: boolean) => Promise<Stop>;
+
+/** Run a call of an inner graph until there is nothing left to do now. Gives what the outer node returns, or never settles where it rests. */
+export async function runSubgraph(
+  outer: Session,
+  scope: TaskScope,
+  subgraph: SubgraphRecord,
+  supersteps: Supersteps,
+): Promise<unknown> {
+  const session = await openInner(outer, scope, subgraph);
+  outer.inner.set(session.line, session);
+  const stopListening = follow(scope.signal(), session.abort);
+  try {
+    const stop = await call(session, outer, scope, subgraph, supersteps);
+    await flushed(session);
+    switch (stop.kind) {
+      case "waiting":
+        return await scope.suspend(stop.interrupts);
+      case "paused":
+        return await scope.rest(stop.cause);
+      case "cancelled":
+        throw session.abort.signal.reason;
+      case "done":
+        return subgraph.output(stop.output as never, { state: outer.state, context: outer.context } as never);
+    }
+  } catch (error) {
+    await flushed(session);
+    throw isStatewrightError(error) ? located(error, placeOf(session)) : error;
+  } finally {
+    stopListening();
+  }
+}
+
+/** Begin a call with its input, or go on with one; `began` by the caller's own task. */
+async function call(
+  session: Session,
+  outer: Session,
+  scope: TaskScope,
+  subgraph: SubgraphRecord,
+  supersteps: Supersteps,
+): Promise<Stop> {
+  if (session.control.caller?.task === scope.task.id) {
+    takeUp(session, answeredTasks(session));
+    return supersteps(session, false);
+  }
+  if (session.abort.signal.aborted) return { kind: "cancelled" };
+  const given = { context: outer.context, input: inputOf(outer, scope) };
+  await inputStep(session, readInput(session.plan, subgraph.input(outer.state as never, given as never)));
+  return supersteps(session, true);
+}
+
+function inputOf({ control }: Session, { task }: TaskScope): unknown {
+  return task.input === undefined ? undefined : control.inputs[task.input];
+}
+
+/** The call as this process left it, or as the store has it, or a new one. */
+async function openInner(outer: Session, scope: TaskScope, subgraph: SubgraphRecord): Promise<Session> {
+  const { task, node } = scope;
+  const { graph, persistence, context } = subgraph;
+  const plan = planOf(graph);
+  const line = `${outer.line}/${persistence === "kept" ? node.name : task.id}`;
+  const within = withinOf(outer, scope, persistence === "none");
+  const abort = new AbortController();
+  const shared = {
+    plan,
+    kernel: kernelOf(graph as Graph),
+    world: outer.world,
+    context: readContext(plan, context === undefined ? outer.context : context(outer.context as never)),
+    secrets: outer.secrets,
+    events: outer.events,
+    codec: outer.codec,
+    onTaskFailure: outer.onTaskFailure,
+    breakpoints: undefined,
+    run: outer.run,
+    line,
+    within,
+    drain: outer.drain,
+    limits: outer.limits,
+    abort,
+    halt: abort.signal,
+    stepsOfRun: 0,
+  };
+  const known = outer.inner.get(line);
+  const from = known ?? (await load(outer, line, node.name, plan, persistence));
+  const { saved, state, control, step, outcomes, inner } = from;
+  const goesOn = control.caller?.task === task.id;
+  return {
+    ...shared,
+    saved,
+    state,
+    control,
+    step,
+    outcomes,
+    inner,
+    snapshot: goesOn ? standing(shared, outer.run.thread, control, state) : shared.kernel.initial()[0],
+    stepsBefore: !goesOn ? 0 : known === undefined ? (control.steps ?? 0) : stepsTaken(known),
+  };
+}
+
+type Standing = Pick<Session, "saved" | "state" | "control" | "step" | "outcomes" | "inner">;
+
+async function load(
+  outer: Session,
+  line: string,
+  node: string,
+  plan: Session["plan"],
+  persistence: SubgraphRecord["persistence"],
+): Promise<Standing> {
+  const { channels } = plan.graph.state;
+  const fresh = { outcomes: new Map(), inner: new Map() };
+  if (outer.saved === undefined || persistence === "none")
+    return { ...fresh, saved: undefined, state: initialState(channels), control: emptyControl, step: -1 };
+  const { store, codec, claim, thread, interrupts } = outer.saved;
+  const id = outer.run.thread;
+  const head = await store.head(id, line);
+  const before = head ?? (persistence === "kept" ? await keptBefore(store, id, outer.line, node) : undefined);
+  const rows = before === undefined ? [] : await store.state(id, before.id);
+  const effects = head === undefined ? [] : await store.effects(id, line, head.step);
+  const saved: Saved = {
+    store,
+    codec,
+    writer: stateWriter(channels, codec, rows),
+    claim,
+    thread,
+    parent: before?.id,
+    journal: new Map(effects.map((row) => [journalKey(row.step, row.task, row.key), row])),
+    interrupts,
+    pending: new Map(),
+    starts: new Set(),
+    flushing: false,
+  };
+  const state = Object.freeze(restoreState(channels, codec, rows));
+  if (thread.changed) checkRestored(plan, id, state);
+  return {
+    ...fresh,
+    saved,
+    state,
+    control: head === undefined ? emptyControl : (deepFreeze(codec.decode(head.control)) as Control),
+    step: before?.step ?? -1,
+  };
+}
+
+/** What a branch that was forked since the last call of a subgraph that is kept goes on from: what it was where the fork began. */
+async function keptBefore(
+  store: Store,
+  thread: string,
+  line: string,
+  node: string,
+): Promise<CheckpointRow | undefined> {
+  const origin = await originOf(store, thread, line);
+  if (origin === undefined) return undefined;
+  const [newest] = await store.history(thread, { branch: `${origin.branch}/${node}`, before: origin.id + 1, limit: 1 });
+  return newest ?? keptBefore(store, thread, origin.branch, node);
+}
+
+/** The checkpoint of another line that a line goes on from. */
+async function originOf(store: Store, thread: string, line: string): Promise<CheckpointRow | undefined> {
+  const branch = (await store.branches(thread)).find(({ name }) => name === line);
+  if (branch !== undefined) return branch.from === undefined ? undefined : store.checkpoint(thread, branch.from);
+  for (let before: number | undefined; ; ) {
+    const page = await store.history(thread, { branch: line, before, limit: 100 });
+    const found = page.find((row) => row.branch !== line);
+    if (found !== undefined || page.length < 100) return found;
+    before = page[page.length - 1]?.id;
+  }
+}
+
+function withinOf(outer: Session, { task, node }: TaskScope, unsaved: boolean): Within {
+  const around = outer.within;
+  return {
+    path: [...(around?.path ?? []), node.name],
+    ids: `${around?.ids ?? ""}${task.id}/`,
+    step: around?.step ?? outer.step,
+    task: around?.task ?? task.id,
+    caller: { task: task.id, checkpoint: outer.saved?.parent },
+    unsaved: around?.unsaved === true || (unsaved && outer.saved !== undefined),
+    abort: around?.abort ?? outer.abort,
+  };
+}
+
+/** Pending tasks of the call that asked a person and have an answer. */
+function answeredTasks({ saved, control, within }: Session): ReadonlySet<string> {
+  const answered = [...(saved?.interrupts.values() ?? [])].filter((row) => row.answer !== undefined);
+  const asked = (id: string): boolean =>
+    answered.some((row) => [":", "/"].some((end) => row.id.startsWith(`${within?.ids ?? ""}${id}${end}`)));
+  return new Set(control.tasks.flatMap(({ id }) => (asked(id) ? [id] : [])));
+}
+
+/** Fire the controller with the signal. */
+function follow(signal: AbortSignal, controller: AbortController): () => void {
+  const abort = (): void => controller.abort(signal.reason);
+  if (!signal.aborted) return whenAborted(signal, abort);
+  abort();
+  return nothingToStop;
+}
+
+function nothingToStop(): void {
+  // The signal had fired already.
+}
+
+/** What waits to be written goes out before the graph around it may let the thread go. */
+async function flushed(session: Session): Promise<void> {
+  const { saved } = session;
+  if (saved !== undefined && saved.pending.size > 0) await written(session, saved, {});
+}

@@ -1,0 +1,208 @@
+/** Superstep after superstep, until there is nothing left to do now. What the end means to a run is for its drive to say. */
+import { StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { deepFreeze } from "../base/json.ts";
+import type { Task } from "../checkpoint/checkpoint.ts";
+import type { InterruptRow } from "../checkpoint/journal.ts";
+import { whenAborted } from "./abort.ts";
+import { breakpointAt } from "./breakpoints.ts";
+import { answersCalls, commitStep, transition } from "./commit.ts";
+import { mapBounded } from "./concurrency.ts";
+import { runSubgraph } from "./inner-run.ts";
+import { startsTold } from "./journal.ts";
+import { readOutput } from "./output.ts";
+import type { TaskOutcome } from "./returns.ts";
+import { emit, journalKey, placeOf, record, type Saved, type Session, stepsTaken, taskKey } from "./session.ts";
+import type { Finished } from "./superstep.ts";
+import { runTask, type TaskResult } from "./task.ts";
+
+/** Why there is nothing left to do now. A failure is thrown. */
+export type Stop =
+  | { readonly kind: "done"; readonly output: unknown }
+  | { readonly kind: "waiting"; readonly interrupts: readonly InterruptRow[] }
+  | { readonly kind: "paused"; readonly cause: StatewrightError }
+  /** `step` is what finished of a superstep that the cancel has cut short. */
+  | { readonly kind: "cancelled"; readonly step?: CutShort };
+
+/** What finished of a superstep, and when it began. */
+export interface CutShort {
+  readonly finished: readonly Finished[];
+  readonly began: number;
+}
+
+/** Run supersteps. `began` is false for a run that goes on from a checkpoint: a breakpoint there was passed already. */
+export async function supersteps(session: Session, began: boolean): Promise<Stop> {
+  let ran: readonly string[] | undefined = began ? [] : undefined;
+  while (session.control.tasks.length > 0) {
+    refuseUnsaved(session);
+    if (session.abort.signal.aborted && !answersCalls(session, session.control.tasks)) return { kind: "cancelled" };
+    const pause = (ran === undefined ? undefined : drainOf(session)) ?? breakpointAt(session, ran);
+    if (pause !== undefined) return { kind: "paused", cause: pause };
+    checkStepLimit(session);
+    const stop = await superstepOf(session);
+    if (stop.kind !== "committed") return stop;
+    ran = stop.nodes;
+  }
+  return { kind: "done", output: readOutput(session.plan, session.state) };
+}
+
+type StepEnd =
+  | Exclude<Stop, { readonly kind: "done" }>
+  | { readonly kind: "committed"; readonly nodes: readonly string[] };
+
+async function superstepOf(session: Session): Promise<StepEnd> {
+  const began = session.world.clock.monotonic();
+  const results = await runTasks(session);
+  refuseUnsaved(session);
+  const finished = results.flatMap((result) => (result.kind === "done" ? [result] : []));
+  if (session.abort.signal.aborted && finished.length < results.length)
+    return { kind: "cancelled", step: { finished, began } };
+  settleMachine(session, results);
+  const failure = failureOf(session, results);
+  if (failure !== undefined) throw failure;
+  const interrupts = results.flatMap((result) => (result.kind === "interrupted" ? result.interrupts : []));
+  if (interrupts.length > 0) return { kind: "waiting", interrupts };
+  const paused = results.find((result) => result.kind === "paused");
+  if (paused !== undefined) return { kind: "paused", cause: paused.cause };
+  await commitStep(session, finished, began);
+  return { kind: "committed", nodes: finished.map(({ task }) => task.node) };
+}
+
+/** A write beside the supersteps failed: nothing that comes after it may be told as done. */
+function refuseUnsaved({ saved }: Session): void {
+  if (saved?.thread.failure !== undefined) throw saved.thread.failure;
+}
+
+/** The cause of a pause that was asked for, at the boundary where the run stands. */
+export function drainOf(session: Session): StatewrightError | undefined {
+  if (!session.drain.aborted) return undefined;
+  return new StatewrightError("drained", {
+    what: `the run stopped at the end of a superstep, as asked: ${String(session.drain.reason)}`,
+    next: "Resume the thread to go on",
+    place: placeOf(session),
+  });
+}
+
+async function runTasks(session: Session): Promise<readonly TaskResult[]> {
+  const { tasks } = session.control;
+  const only = tasks[0];
+  const results =
+    tasks.length === 1 && only !== undefined
+      ? [await runTask(session, only, runInner)]
+      : session.onTaskFailure === "abort" && !session.abort.signal.aborted
+        ? await runUntilFailure(session, tasks)
+        : await mapBounded(tasks, session.limits.maxConcurrency, (task) => runJournaled(session, task));
+  await startsTold(session);
+  return results;
+}
+
+const runInner: Parameters<typeof runTask>[2] = (session, scope, subgraph) =>
+  runSubgraph(session, scope, subgraph, supersteps);
+
+/** Run tasks until one fails: the signals of the others fire then, and what they would still give is dropped. */
+async function runUntilFailure(session: Session, tasks: readonly Task[]): Promise<readonly TaskResult[]> {
+  const { signal: cancel } = session.abort;
+  const halting = new AbortController();
+  const stopListening = whenAborted(cancel, () => halting.abort(cancel.reason));
+  session.halt = halting.signal;
+  try {
+    return await mapBounded(tasks, session.limits.maxConcurrency, async (task): Promise<TaskResult> => {
+      const stopped = halting.signal.aborted && !cancel.aborted;
+      if (stopped && session.plan.nodes.get(task.node)?.kind !== "tools") return { kind: "stopped", task };
+      const result = await runJournaled(session, task);
+      if (result.kind !== "failed") return result;
+      if (halting.signal.aborted && !cancel.aborted && result.error.cause === halting.signal.reason)
+        return { kind: "stopped", task };
+      halting.abort(new Error(`the node "${task.node}" failed beside it`));
+      return result;
+    });
+  } finally {
+    stopListening();
+    session.halt = cancel;
+  }
+}
+
+/** A task with siblings: its outcome is journaled as it finishes, and handed back when the step runs again. */
+function runJournaled(session: Session, task: Task): Promise<TaskResult> {
+  const { saved } = session;
+  return saved === undefined ? runTask(session, task, runInner) : runSaved(session, saved, task);
+}
+
+async function runSaved(session: Session, saved: Saved, task: Task): Promise<TaskResult> {
+  const known = saved.journal.get(journalKey(session.step, task.id, taskKey));
+  if (known?.kind === "task" && known.state === "ok" && known.outcome !== undefined) {
+    emit(session, { type: "task.completed", node: task.node, task: task.id, durationMs: 0, reused: true });
+    return { kind: "done", task, outcome: deepFreeze(saved.codec.decode(known.outcome)) as TaskOutcome };
+  }
+  const startedAt = session.world.clock.now();
+  const result = await runTask(session, task, runInner);
+  if (result.kind === "done") journalTask(session, saved, task, result.outcome, startedAt);
+  return result;
+}
+
+function journalTask(session: Session, saved: Saved, task: Task, outcome: TaskOutcome, startedAt: number): void {
+  record(session, saved, {
+    row: {
+      step: session.step,
+      task: task.id,
+      key: taskKey,
+      kind: "task",
+      name: task.node,
+      effect: session.plan.nodes.get(task.node)?.policy.effect ?? "idempotent",
+      state: "ok",
+      attempts: 1,
+      idempotencyKey: "",
+      startedAt,
+      endedAt: session.world.clock.now(),
+    },
+    encode: () => saved.codec.encode(savable(session, outcome), `the result of the node "${task.node}"`),
+    told: undefined,
+  });
+}
+
+/** An outcome without its writes to channels that live in the process only. */
+function savable(session: Session, outcome: TaskOutcome): TaskOutcome {
+  const { channels } = session.plan.graph.state;
+  const writes = outcome.writes.filter((write) => channels[write.channel]?.kind !== "untracked");
+  return writes.length === outcome.writes.length ? outcome : { ...outcome, writes };
+}
+
+/** Move the machine by what became of each node: done when all its tasks are, else interrupted or failed. */
+function settleMachine(session: Session, results: readonly TaskResult[]): void {
+  const ends = new Map<string, "done" | "failed" | "interrupted">();
+  for (const { task, kind } of results) {
+    if (kind === "stopped" || kind === "paused") continue;
+    const before = ends.get(task.node);
+    if (before === undefined || kind === "failed" || (kind === "interrupted" && before === "done"))
+      ends.set(task.node, kind);
+  }
+  for (const [node, kind] of ends) {
+    if (kind === "done") transition(session, { type: `xstate.done.actor.${node}` }, true);
+    else transition(session, { type: kind === "failed" ? "task.failed" : "task.interrupted", node }, true);
+  }
+}
+
+/** One failure fails the run by itself; several are told together, each with its cause. */
+function failureOf(session: Session, results: readonly TaskResult[]): StatewrightError | undefined {
+  const errors = results.flatMap((result) => (result.kind === "failed" ? [result.error] : []));
+  const [only] = errors;
+  if (errors.length <= 1) return only;
+  const kept = results.filter((result) => result.kind === "done").length;
+  return new StatewrightError("node_failed", {
+    what: `${errors.length} tasks of a superstep failed: ${errors.map((error) => error.message).join(" | ")}`,
+    next: `Mend what the causes say, then resume the thread: ${kept} finished ${kept === 1 ? "task is" : "tasks are"} kept`,
+    place: placeOf(session),
+    details: errors.map((error) => toErrorRecord(error)),
+    cause: new AggregateError(errors, "tasks failed"),
+  });
+}
+
+/** Throws `step_limit` when the run has taken all the supersteps that it may. */
+export function checkStepLimit(session: Session): void {
+  const { maxSteps } = session.limits;
+  if (stepsTaken(session) < maxSteps) return;
+  throw new StatewrightError("step_limit", {
+    what: `the run took ${maxSteps} supersteps without coming to an end`,
+    next: "Look for a cycle without a way out, or resume with a higher maxSteps: the state is kept",
+    place: placeOf(session),
+  });
+}

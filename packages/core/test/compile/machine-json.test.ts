@@ -1,0 +1,166 @@
+/** A graph's machine leaves as JSON, is read back by XState, and is walked by its graph tools: the same machine in all of them. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type AnyEventObject, type AnyMachineSnapshot, type AnyStateMachine, createMachine } from "xstate";
+import { getAdjacencyMap, getShortestPaths } from "xstate/graph";
+import * as z from "zod";
+import { machineJson } from "../../src/compile/machine-json.ts";
+import { toolCallMachine } from "../../src/compile/tool-call-machine.ts";
+import {
+  defineGraph,
+  defineState,
+  durable,
+  END,
+  type Graph,
+  gotos,
+  join,
+  route,
+  START,
+  sends,
+  task,
+  toMachineJson,
+} from "../../src/index.ts";
+import { graphOf, soundDrawings } from "../inspect/random-graphs.ts";
+import { failureOf } from "../support/failure.ts";
+import { schemaErrors } from "../support/xstate-schema.ts";
+
+const nothing = () => undefined;
+
+const sequential = defineGraph({ name: "shop.line:v2", state: defineState({ n: z.number().default(0) }) })
+  .nodes({ one: nothing, two: nothing, ask: nothing })
+  .edges({
+    [START]: "one",
+    one: route(["two", END], () => END),
+    two: "ask",
+    ask: gotos("one", "two"),
+  } as never) as Graph;
+
+const parallel = defineGraph({ name: "fan", state: defineState({ items: z.array(z.string()).default([]) }) })
+  .nodes({ plan: nothing, each: task(z.string(), nothing), check: nothing, meet: nothing })
+  .edges({
+    [START]: ["plan", "check"],
+    plan: sends("each", (state) => state.items, { otherwise: "meet" }),
+    each: join("meet"),
+    check: join("meet"),
+    meet: END,
+  }) as Graph;
+
+/** The targets that a superstep of the graph may lead to: each alone, and those of an edge together. */
+function commitsOf(graph: Graph): readonly AnyEventObject[] {
+  const sets = [...graph.edges.values()].map(({ targets }) => targets.filter((target) => target !== END));
+  const alone = [...graph.nodes.keys()].map((node) => [node]);
+  const all = [[], ...alone, ...sets.filter((set) => set.length > 1)];
+  return [...new Map(all.map((to) => [to.join(), { type: "step.commit", to }])).values()];
+}
+
+/** What may happen to a graph's machine where it stands; a superstep ends when none of its nodes executes. */
+function eventsOf(graph: Graph): (snapshot: AnyMachineSnapshot) => AnyEventObject[] {
+  const commits = commitsOf(graph);
+  return (snapshot) => {
+    const standing = snapshot._nodes.map((state) => state.path.join("."));
+    const executing = [...graph.nodes.keys()].filter((node) => standing.includes(`${node}.executing`));
+    return [
+      ...executing.flatMap((node) => [
+        { type: `xstate.done.actor.${node}` },
+        { type: "task.interrupted", node },
+        { type: "task.failed", node },
+      ]),
+      ...(executing.length === 0 ? [...commits, { type: "run.resumed" }] : []),
+    ];
+  };
+}
+
+const callEvents = (): AnyEventObject[] => toolCallMachine.events.map((type: string) => ({ type }));
+
+type Events = (snapshot: AnyMachineSnapshot) => AnyEventObject[];
+
+/** Every state that the machine reaches, and where each event leads from it. */
+function walked(machine: AnyStateMachine, events: Events): object {
+  const map = getAdjacencyMap(machine, { events: events as never, limit: 50_000 });
+  return Object.fromEntries(
+    Object.entries(map).map(([key, { state, transitions }]) => [
+      key,
+      {
+        status: state.status,
+        tags: [...state.tags].sort(),
+        to: Object.fromEntries(
+          Object.entries(transitions as Transitions).map(([event, next]) => [event, next.state.value]),
+        ),
+      },
+    ]),
+  );
+}
+
+type Transitions = Readonly<Record<string, { readonly state: AnyMachineSnapshot }>>;
+
+function statesBelow(state: AnyStateMachine["root"]): readonly AnyStateMachine["root"][] {
+  return [state, ...Object.values(state.states).flatMap(statesBelow)];
+}
+
+function readBack(machine: AnyStateMachine, json: unknown): AnyStateMachine {
+  return createMachine(JSON.parse(JSON.stringify(json))).provide(machine.implementations as never) as AnyStateMachine;
+}
+
+const machines: readonly (readonly [string, AnyStateMachine, Events, number])[] = [
+  ["a sequential graph", sequential.machine, eventsOf(sequential), 12],
+  ["a parallel graph", parallel.machine, eventsOf(parallel), 40],
+  ["a tool call", toolCallMachine, callEvents, 16],
+];
+
+describe.each(machines)("the machine of %s", (_name, machine, events, size) => {
+  test("E51 is JSON that XState's schema of machines takes", () => {
+    expect(schemaErrors(machineJson(machine))).toEqual([]);
+  });
+
+  test("E51 takes the same transitions on every path when it was read back from JSON", () => {
+    const expected = walked(machine, events);
+    expect(Object.keys(expected).length).toBeGreaterThanOrEqual(size);
+    expect(walked(readBack(machine, machineJson(machine)), events)).toEqual(expected);
+    expect(walked(readBack(machine, machine.config), events)).toEqual(expected);
+  });
+
+  test("E51 runs under xstate/graph: each of its states is on a shortest path, and one path ends it", () => {
+    const paths = getShortestPaths(machine, { events: events as never, limit: 50_000 });
+    const entered = new Set(paths.flatMap(({ state }) => state._nodes.map(({ id }) => id)));
+    const named = statesBelow(machine.root).map(({ id }) => id);
+    expect(named.filter((id) => !entered.has(id))).toEqual([]);
+    expect(paths.some(({ state }) => state.status === "done")).toBe(true);
+  });
+});
+
+test("E51 a hundred random graphs leave as JSON and are read back as the same machines", () => {
+  let shapes = 0;
+  fc.assert(
+    fc.property(soundDrawings(2), (drawing) => {
+      const graph = graphOf(drawing, () => 0);
+      fc.pre(graph.nodes.size <= 7);
+      const json = toMachineJson(graph);
+      expect(schemaErrors(json)).toEqual([]);
+      const back = readBack(graph.machine, json);
+      expect(machineJson(back)).toEqual(json);
+      if (graph.machine.root.type === "parallel") shapes += 1;
+      const walk = calm(eventsOf(graph));
+      expect(walked(back, walk)).toEqual(walked(graph.machine, walk));
+    }),
+    { numRuns: 100, seed: 51 },
+  );
+  expect(shapes).toBeGreaterThan(20);
+});
+
+/** Without failures and questions, which regions take alike: every set of nodes with each of them is too many states. */
+function calm(events: Events): Events {
+  return (snapshot) => events(snapshot).filter(({ type }) => type === "step.commit" || type.startsWith("xstate.done"));
+}
+
+test("what XState's schema does not take is found", () => {
+  const json = toMachineJson(sequential);
+  expect(schemaErrors({ ...json, type: "circle" })).not.toEqual([]);
+  expect(schemaErrors({ ...json, states: { start: { id: "start", key: "start", type: "atomic" } } })).not.toEqual([]);
+  expect(schemaErrors(sequential.machine.config)).not.toEqual([]);
+});
+
+test("a machine drawn by hand is its own source, and is refused", async () => {
+  const machine = createMachine({ id: "hand", initial: "a", states: { a: { type: "final" } } });
+  const error = await failureOf(() => toMachineJson(durable(machine, { version: 1 }) as Graph), "invalid_option");
+  expect(error.message).toContain('"hand" was drawn by hand');
+});

@@ -1,0 +1,333 @@
+/** What pictures are drawn from: every edge that the engine can take, and no other. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type AnyStateMachine, type AnyStateNode, createMachine, initialTransition, setup, transition } from "xstate";
+import { type Plan, planOf } from "../../src/compile/plan.ts";
+import {
+  durable,
+  END,
+  type Graph,
+  gotos,
+  isStatewrightError,
+  join,
+  type Outline,
+  type OutlineEdge,
+  outlineOf,
+  START,
+  toMermaid,
+} from "../../src/index.ts";
+import type { Lead } from "../../src/run/returns.ts";
+import { superstep } from "../../src/run/superstep.ts";
+import { each, either, shape, some } from "../inspect/defects.ts";
+import { anyDrawings, type EdgeDrawing, type GraphDrawing, soundDrawings } from "../inspect/random-graphs.ts";
+import { readMermaid } from "../support/read-mermaid.ts";
+
+test("E23 the edges of the outline and of the Mermaid text are those that the engine takes, in 300 graphs", async () => {
+  let graphs = 0;
+  const property = fc.asyncProperty(fc.oneof(soundDrawings(3), anyDrawings), async (drawing) => {
+    const graph = compiled(drawing);
+    fc.pre(graph !== undefined);
+    graphs += 1;
+    const taken = takenEdges(planOf(graph as Graph));
+    const outline = outlineOf(graph as Graph);
+    expect(outline.edges.map(({ from, to }) => `${from} → ${to}`).toSorted()).toEqual(taken);
+    const { edges } = await readMermaid(toMermaid(graph as Graph));
+    const named = (name: string): string => ({ start: START as string, done: END as string })[name] ?? name;
+    expect(edges.map(({ from, to }) => `${named(from)} → ${named(to)}`).toSorted()).toEqual(taken);
+  });
+  await fc.assert(property, { numRuns: 300 });
+  expect(graphs).toBe(300);
+});
+
+describe("a machine drawn by hand", () => {
+  const machine = setup({ guards: { cheap: () => true } }).createMachine({
+    id: "order",
+    initial: "paying",
+    on: { CANCEL: ".cancelled" },
+    states: {
+      paying: {
+        initial: "asking",
+        on: { AGAIN: ".asking", LATER: "#order.waiting" },
+        onDone: "sending",
+        states: {
+          asking: {
+            on: { PAY: [{ guard: "cheap", target: "charging" }, { target: "approving" }, { target: "paid" }] },
+          },
+          approving: {
+            after: { 60000: "asking" },
+            on: { OK: "charging", CANCEL: { guard: "cheap", target: "asking" } },
+          },
+          charging: { on: { PAID: "paid", CANCEL: {}, LATER: { actions: [] } } },
+          paid: { type: "final" },
+        },
+      },
+      waiting: { always: { guard: "cheap", target: "paying.charging" }, on: { CANCEL: "waiting" } },
+      sending: {
+        type: "parallel",
+        onDone: "done",
+        states: {
+          parcel: { initial: "open", states: { open: { on: { SENT: "sent" } }, sent: { type: "final" } } },
+          bill: { initial: "open", states: { open: { on: { SENT: "sent" } }, sent: { type: "final" } } },
+        },
+      },
+      cancelled: { type: "final" },
+      done: { type: "final" },
+    },
+  });
+
+  test("E23 its outline has every transition that it can take, on which events, and no other", () => {
+    const edges = allEdges(outlineOf(durable(machine, { version: 1 })));
+    expect(edges.map(({ id, kind, label }) => `${id}${label === undefined ? ` (${kind})` : `: ${label}`}`)).toEqual([
+      "__start__ -> paying (to)",
+      "cancelled -> __end__ (to)",
+      "done -> __end__ (to)",
+      "paying -> cancelled: CANCEL",
+      "sending -> cancelled: CANCEL",
+      "paying -> waiting: LATER",
+      "paying -> sending: done",
+      "waiting -> waiting: CANCEL",
+      "waiting -> paying.charging: always [cheap]",
+      "sending -> done: done",
+      "paying.__start__ -> paying.asking (to)",
+      "paying.paid -> paying.__end__ (to)",
+      "paying.asking -> paying.asking: AGAIN",
+      "paying.approving -> paying.asking: AGAIN, CANCEL [cheap], after 60000 ms",
+      "paying.charging -> paying.asking: AGAIN",
+      "paying.asking -> paying.charging: PAY [cheap]",
+      "paying.asking -> paying.approving: PAY",
+      "paying.approving -> paying.charging: OK",
+      "paying.charging -> paying.paid: PAID",
+      "sending.__start__ -> sending.parcel (to)",
+      "sending.__start__ -> sending.bill (to)",
+      "sending.parcel -> sending.__end__ (join)",
+      "sending.bill -> sending.__end__ (join)",
+      "sending.parcel.__start__ -> sending.parcel.open (to)",
+      "sending.parcel.sent -> sending.parcel.__end__ (to)",
+      "sending.parcel.open -> sending.parcel.sent: SENT",
+      "sending.bill.__start__ -> sending.bill.open (to)",
+      "sending.bill.sent -> sending.bill.__end__ (to)",
+      "sending.bill.open -> sending.bill.sent: SENT",
+    ]);
+  });
+
+  test("E23 its transitions are those that XState takes, in 300 machines", () => {
+    const seen = { taken: 0, exact: 0 };
+    const property = fc.property(anyMachine(2), (config) => {
+      const drawn = createMachine({ ...config, id: "m" } as never);
+      const { taken, visited } = transitionsTaken(drawn);
+      const edges = allEdges(outlineOf(durable(drawn, { version: 1 }))).filter(({ kind }) => kind === "event");
+      const shown = edges.flatMap(({ id, label = "" }) => label.split(", ").map((event) => `${event}: ${id}`));
+      expect([...taken].filter((each) => !shown.includes(each))).toEqual([]);
+      seen.taken += taken.size;
+      // What no run comes to cannot be seen to happen, be it a state or one state beside another.
+      if (visited.size < statesIn(config) || JSON.stringify(config).includes("parallel")) return;
+      expect(shown.toSorted()).toEqual([...taken].toSorted());
+      seen.exact += taken.size;
+    });
+    fc.assert(property, { numRuns: 300 });
+    expect(seen.taken).toBeGreaterThan(500);
+    expect(seen.exact).toBeGreaterThan(100);
+  });
+
+  test("what leads back into a state that it stands in leads to the beginning of that state", () => {
+    const nested = setup({}).createMachine({
+      id: "m",
+      initial: "a",
+      states: { a: { id: "a", initial: "b", states: { b: { on: { OUT: { target: "#a", reenter: true } } } } } },
+    });
+    expect(allEdges(outlineOf(durable(nested, { version: 1 }))).map(({ id }) => id)).toEqual([
+      "__start__ -> a",
+      "a.__start__ -> a.b",
+      "a.b -> a.__start__",
+    ]);
+  });
+
+  test("one without states is one state", () => {
+    const outline = outlineOf(durable(setup({}).createMachine({ id: "alone" }), { version: 1 }));
+    expect(outline.nodes.map(({ id }) => id)).toEqual([START, "alone"]);
+    expect(outline.edges.map(({ id }) => id)).toEqual(["__start__ -> alone"]);
+  });
+});
+
+function allEdges({ nodes, edges }: Outline): readonly OutlineEdge[] {
+  return [...edges, ...nodes.flatMap(({ inside }) => (inside === undefined ? [] : allEdges(inside)))];
+}
+
+interface StateDrawing {
+  readonly id: string;
+  readonly type?: "parallel";
+  readonly initial?: string;
+  readonly states?: Readonly<Record<string, StateDrawing>>;
+  readonly on: Readonly<Record<string, string>>;
+}
+
+/** States in states, with transitions between any of them. */
+function anyMachine(depth: number): fc.Arbitrary<StateDrawing> {
+  interface Tree {
+    readonly parallel: boolean;
+    readonly children: readonly Tree[];
+    readonly on: readonly (readonly [string, number])[];
+  }
+  const events = fc.array(fc.tuple(fc.constantFrom("A", "B", "C"), fc.nat()), { maxLength: 3 });
+  const tree = (levels: number): fc.Arbitrary<Tree> =>
+    fc.record({
+      parallel: fc.boolean(),
+      children:
+        levels === 0
+          ? fc.constant([])
+          : fc.array(tree(levels - 1), { minLength: levels === depth ? 1 : 0, maxLength: 3 }),
+      on: events,
+    });
+  const ids = ({ children }: Tree, id: string): readonly string[] => [
+    ...(id === "s" ? [] : [id]),
+    ...children.flatMap((child, index) => ids(child, `${id}${index}`)),
+  ];
+  return tree(depth).map((root) => {
+    const all = ids(root, "s");
+    const draw = ({ parallel, children, on }: Tree, id: string): StateDrawing => ({
+      id,
+      on: Object.fromEntries(on.map(([event, target]) => [event, `#${all[target % all.length]}`])),
+      ...(children.length === 0
+        ? {}
+        : {
+            states: Object.fromEntries(children.map((child, index) => [`${id}${index}`, draw(child, `${id}${index}`)])),
+          }),
+      ...(children.length > 0 && parallel ? { type: "parallel" } : {}),
+      ...(children.length > 0 && !parallel ? { initial: `${id}0` } : {}),
+    });
+    return draw(root, "s");
+  });
+}
+
+function statesIn({ states = {} }: StateDrawing): number {
+  return 1 + Object.values(states).reduce((sum, state) => sum + statesIn(state), 0);
+}
+
+/** What XState does with every event in every state that it comes to, as the outline says it. */
+function transitionsTaken(machine: AnyStateMachine): {
+  readonly taken: ReadonlySet<string>;
+  readonly visited: ReadonlySet<string>;
+} {
+  const idOf = ({ path }: AnyStateNode): string => path.join(".");
+  const taken = new Set<string>();
+  const visited = new Set<string>();
+  const [first] = initialTransition(machine);
+  const open = new Map([[JSON.stringify(first.value), first]]);
+  // The map grows while it is walked.
+  for (const snapshot of open.values()) {
+    const active: readonly AnyStateNode[] = snapshot._nodes;
+    for (const state of active) visited.add(idOf(state));
+    for (const type of ["A", "B", "C"]) {
+      for (const { source, target } of machine.getTransitionData(snapshot, { type })) {
+        for (const to of (target ?? []) as readonly AnyStateNode[]) {
+          const apart = active.filter((state) => within(state, source) && isApart(state, source, to));
+          const outermost = apart.filter((state) => !apart.some((other) => other !== state && within(state, other)));
+          for (const from of outermost) {
+            const again = within(from, to) && Object.keys(to.states).length > 0;
+            taken.add(`${type}: ${idOf(from)} -> ${[...to.path, ...(again ? [START] : [])].join(".")}`);
+          }
+        }
+      }
+      const [next] = transition(machine, snapshot, { type });
+      if (!open.has(JSON.stringify(next.value))) open.set(JSON.stringify(next.value), next);
+    }
+  }
+  return { taken, visited };
+}
+
+/** Whether a transition from `source` is drawn from a state in it: one that holds no target, in the same region as the target. */
+function isApart(state: AnyStateNode, source: AnyStateNode, to: AnyStateNode): boolean {
+  if (!within(to, source)) return state === source;
+  if (within(to, state)) return Object.keys(state.states).length === 0;
+  const shared = state.path.findIndex((key, index) => to.path[index] !== key);
+  let meeting = state;
+  while (meeting.path.length > Math.max(shared, 0) && meeting.parent !== undefined) meeting = meeting.parent;
+  return (
+    meeting.type !== "parallel" || meeting === to || !within(to, meeting) || to.path.length === meeting.path.length
+  );
+}
+
+function within(state: AnyStateNode, outer: AnyStateNode): boolean {
+  return outer.path.every((key, index) => state.path[index] === key);
+}
+
+function compiled(drawing: GraphDrawing): Graph | undefined {
+  try {
+    return shape(Object.fromEntries(Object.entries(drawing).map(([name, edge]) => [name, declared(edge)]))) as Graph;
+  } catch (error) {
+    if (isStatewrightError(error, "invalid_graph")) return undefined;
+    throw error;
+  }
+}
+
+function declared(edge: EdgeDrawing): unknown {
+  switch (edge.kind) {
+    case "to":
+      return edge.targets;
+    case "route":
+      return either(...edge.targets);
+    case "some":
+      return some(...edge.targets);
+    case "gotos":
+      return gotos(...edge.targets);
+    case "sends":
+      return each(edge.target, edge.otherwise);
+    case "join":
+      return join(edge.target);
+  }
+}
+
+/** Where the superstep of the engine leads after each node, whatever its edge is made to choose; END where nothing runs next. */
+function takenEdges(plan: Plan): readonly string[] {
+  const taken = [START, ...plan.nodes.keys()].flatMap((source) =>
+    choicesAt(plan, source).flatMap(({ plan: chosen, leads, always }) =>
+      [...next(chosen, source, leads), ...always].map((target) => `${source} → ${target}`),
+    ),
+  );
+  return [...new Set(taken)].toSorted();
+}
+
+interface Choice {
+  readonly plan: Plan;
+  readonly leads: readonly Lead[];
+  /** What is led to beside other nodes: the end, which starts nothing. */
+  readonly always: readonly string[];
+}
+
+function choicesAt(plan: Plan, source: string): readonly Choice[] {
+  const edge = plan.graph.edges.get(source);
+  if (edge === undefined) return [];
+  const choosing = (answer: unknown): Choice => {
+    const made = { choose: () => answer, select: () => answer };
+    const edges = new Map([...plan.graph.edges, [source, { ...edge, ...made }]]) as typeof plan.graph.edges;
+    return { plan: { ...plan, graph: { ...plan.graph, edges } }, leads: [], always: [] };
+  };
+  switch (edge.kind) {
+    case "route":
+      return edge.targets.map(choosing);
+    case "sends":
+      return [choosing([0]), choosing([])];
+    case "gotos": {
+      const leads = edge.targets.map((target): readonly Lead[] =>
+        plan.nodes.get(target)?.kind === "task" ? [{ kind: "send", target, input: 0 }] : [{ kind: "goto", target }],
+      );
+      return [[], ...leads].map((each) => ({ plan, leads: each, always: [] }));
+    }
+    default:
+      return [{ plan, leads: [], always: edge.targets.filter((target) => target === END) }];
+  }
+}
+
+/** All other nodes with a join have come. */
+function next(plan: Plan, source: string, leads: readonly Lead[]): readonly string[] {
+  const finished = [{ task: { id: "0:0", node: source }, outcome: { writes: [], leads } }];
+  try {
+    const mine = plan.graph.edges.get(source)?.kind === "join" ? plan.graph.edges.get(source)?.targets : [];
+    const joins = Object.fromEntries([...plan.joins].filter(([target]) => mine?.includes(target)));
+    const { tasks } = superstep(plan, 1, { state: {}, joins }, finished);
+    return tasks.length === 0 ? [END] : tasks.map(({ node }) => node);
+  } catch (error) {
+    if (isStatewrightError(error, "empty_sends")) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,138 @@
+/** A graph's machine under a plain `createActor`: whoever provides the actors runs it as the engine does, without saving it. */
+import { describe, expect, test } from "vitest";
+import { createActor, fromCallback, fromPromise, toPromise } from "xstate";
+import * as z from "zod";
+import {
+  defineGraph,
+  defineState,
+  END,
+  type Graph,
+  type Json,
+  join,
+  list,
+  route,
+  run,
+  START,
+  sends,
+  task,
+} from "../../src/index.ts";
+
+/** Nodes as promises, and the actor that ends a superstep when its last node has come to it. */
+function plainActor(
+  graph: Graph,
+  first: readonly string[],
+  next: (done: readonly string[]) => readonly string[],
+  bodies: Bodies,
+) {
+  let running = first;
+  const done = new Set<string>();
+  const nodes = [...graph.nodes.keys()].map((node) => [node, fromPromise(async () => bodies[node]?.())]);
+  const commit = fromCallback(({ self, sendBack }) => {
+    done.add(self.id.slice(0, -".commit".length));
+    if (done.size < running.length) return;
+    running = next([...done]);
+    done.clear();
+    sendBack({ type: "step.commit", to: running });
+  });
+  const actor = createActor(graph.machine.provide({ actors: { ...Object.fromEntries(nodes), "step.commit": commit } }));
+  const stood: Json[] = [];
+  actor.subscribe({ next: ({ value }) => stood.push(value as Json), error: () => undefined });
+  actor.start();
+  actor.send({ type: "step.commit", to: first });
+  return { actor, stood };
+}
+
+type Bodies = Readonly<Record<string, () => unknown>>;
+
+async function statesOf(graph: Graph): Promise<readonly Json[]> {
+  const stood: Json[] = [];
+  const handle = run(graph, {});
+  handle.on((event) => {
+    if (event.type === "transition.taken") stood.push(event.to);
+  });
+  await handle.result;
+  return stood;
+}
+
+describe("E51 a graph's machine runs under a plain createActor with provided actors", () => {
+  test("one node at a time, in a loop, to its end", async () => {
+    const graph = defineGraph({ name: "line", state: defineState({ n: z.number().default(0) }) })
+      .nodes({ count: (state) => ({ n: state.n + 1 }), check: () => undefined })
+      .edges({
+        [START]: "count",
+        count: "check",
+        check: route(["count", END], (state) => (state.n < 3 ? "count" : END)),
+      });
+    let n = 0;
+    const next = ([done]: readonly string[]) => (done === "count" ? ["check"] : n < 3 ? ["count"] : []);
+    const { actor, stood } = plainActor(graph as Graph, ["count"], next, { count: () => (n += 1) });
+    await toPromise(actor);
+    expect(n).toBe(3);
+    expect(actor.getSnapshot()).toMatchObject({ status: "done", value: "done" });
+    expect(stood.slice(1)).toEqual(await statesOf(graph as Graph));
+  });
+
+  test("parallel nodes, a fan-out and a join, each superstep committed once", async () => {
+    const graph = defineGraph({ name: "fan", state: defineState({ seen: list(z.string()) }) })
+      .nodes({
+        plan: () => undefined,
+        check: () => undefined,
+        each: task(z.string(), (_state, { input }) => ({ seen: [input] })),
+        meet: () => undefined,
+      })
+      .edges({
+        [START]: ["plan", "check"],
+        plan: sends("each", () => ["x", "y"]),
+        check: join("meet"),
+        each: join("meet"),
+        meet: END,
+      });
+    const next = (done: readonly string[]) =>
+      done.includes("plan") ? ["each"] : done.includes("each") ? ["meet"] : [];
+    const { actor, stood } = plainActor(graph as Graph, ["plan", "check"], next, {});
+    await toPromise(actor);
+    expect(actor.getSnapshot().status).toBe("done");
+    expect(stood.slice(1)).toEqual(await statesOf(graph as Graph));
+  });
+
+  test("a node that fails rests there, and goes on when it is told to", async () => {
+    const graph = defineGraph({ name: "line", state: defineState({}) })
+      .nodes({ work: () => undefined })
+      .edges({ [START]: "work", work: END });
+    let attempts = 0;
+    const { actor, stood } = plainActor(graph as Graph, ["work"], () => [], {
+      work: () => {
+        attempts += 1;
+        if (attempts === 1) throw new Error("no luck");
+      },
+    });
+    await new Promise<void>((resolve) => actor.subscribe((at) => at.hasTag("failed") && resolve()));
+    actor.send({ type: "run.resumed" });
+    await toPromise(actor);
+    expect(stood).toEqual([
+      "start",
+      { work: "executing" },
+      { work: "failed" },
+      { work: "executing" },
+      { work: "committing" },
+      "done",
+    ]);
+  });
+
+  test("an actor that nobody provided says so", async () => {
+    const graph = defineGraph({ name: "line", state: defineState({}) })
+      .nodes({ work: () => undefined })
+      .edges({ [START]: "work", work: END });
+    const actor = createActor(graph.machine);
+    const failed = new Promise<unknown>((resolve) => {
+      actor.system.inspect((event) => {
+        if (event.type === "@xstate.event" && event.event.type === "xstate.error.actor.work")
+          resolve(event.event["error"]);
+      });
+    });
+    actor.start();
+    actor.send({ type: "step.commit", to: ["work"] });
+    expect(await failed).toMatchObject({ message: expect.stringContaining('"work"') });
+    expect(actor.getSnapshot().value).toEqual({ work: "failed" });
+  });
+});

@@ -1,0 +1,67 @@
+/**
+ * What XState says of a machine as JSON: each demand of `packages/core/src/machine.schema.json` in statelyai/xstate, as it
+ * stands for XState 5, written out here because no package on npm ships that file.
+ */
+import { Ajv, type ValidateFunction } from "ajv";
+
+type Schema = Readonly<Record<string, unknown>>;
+
+const text: Schema = { type: "string" };
+const listOf = (items: Schema): Schema => ({ type: "array", items });
+const mapOf = (values: Schema): Schema => ({ type: "object", additionalProperties: values });
+const of = (name: string): Schema => ({ $ref: `#/$defs/${name}` });
+const object = (properties: Schema, required: readonly string[] = []): Schema => ({
+  type: "object",
+  properties,
+  required,
+});
+
+const action = object({ type: text }, ["type"]);
+const way = { actions: listOf(action), source: text, target: listOf(text) };
+const wayNeeds = ["actions", "eventType", "source", "target"];
+const transition = object({ ...way, eventType: text, cond: { type: "object" } }, wayNeeds);
+const first = object({ ...way, target: { ...listOf(text), minItems: 1 } }, wayNeeds);
+const invoke: Schema = {
+  ...object({ type: text, id: text, src: text }, ["type", "id", "src"]),
+  additionalProperties: false,
+};
+const parts = { entry: listOf(action), exit: listOf(action), invoke: listOf(invoke), on: mapOf(listOf(transition)) };
+const named = { id: text, key: text, order: { type: "integer" }, description: text };
+const kind = (type: string, properties: Schema, required: readonly string[] = []): Schema =>
+  object({ ...named, ...properties, type: { const: type } }, ["id", "key", "type", ...required]);
+
+/** Exactly one of the five kinds of states fits. */
+const state: Schema = {
+  oneOf: [
+    kind("atomic", parts, ["on"]),
+    kind("compound", { ...parts, initial: first, states: of("states") }, ["states"]),
+    kind("parallel", { ...parts, states: of("states") }, ["states"]),
+    kind("history", { history: { enum: ["shallow", "deep"] } }, ["history"]),
+    kind("final", { data: { type: "object" } }),
+  ],
+};
+
+const machine: Schema = {
+  ...object(
+    {
+      ...named,
+      ...parts,
+      initial: first,
+      type: { enum: ["compound", "parallel"] },
+      context: { type: "object" },
+      states: of("states"),
+      transitions: listOf(transition),
+      version: text,
+    },
+    ["id", "key", "type", "states"],
+  ),
+  $defs: { states: mapOf(of("state")), state },
+};
+
+const validate: ValidateFunction = new Ajv({ strict: false, allErrors: true }).compile(machine);
+
+/** What is wrong with a machine as JSON; nothing, where XState's schema takes it. */
+export function schemaErrors(json: unknown): readonly string[] {
+  validate(json);
+  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
+}

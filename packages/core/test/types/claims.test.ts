@@ -1,0 +1,98 @@
+/** What nodes say of themselves: the questions that they ask and the channels that they write. */
+import { expectTypeOf, test } from "vitest";
+import * as z from "zod";
+import {
+  defineGraph,
+  defineState,
+  END,
+  goto,
+  gotos,
+  list,
+  START,
+  send,
+  sends,
+  subgraph,
+  task,
+  update,
+} from "../../src/index.ts";
+
+const State = defineState({ files: z.array(z.string()).default([]), verdict: z.string().default(""), log: list(z.string()) });
+const start = defineGraph({ name: "claims", state: State, interrupts: { approve: z.boolean(), note: z.string() } });
+const inner = defineGraph({ name: "inner", state: State })
+  .nodes({ a: () => undefined })
+  .edges({ [START]: "a", a: END });
+
+function claims() {
+  return start
+    .nodes({
+      a: {
+        asks: ["approve"],
+        writes: ["verdict", "log"],
+        run: async (state, { interrupt }) => {
+          expectTypeOf(state.files).toEqualTypeOf<readonly string[]>();
+          const ok = await interrupt("approve");
+          expectTypeOf(ok).toEqualTypeOf<boolean>();
+          return ok ? [goto("b", { verdict: "yes" }), send("each", "x")] : { log: ["no"] };
+        },
+        onError: (_state, { error }) => ({ log: [error.message] }),
+      },
+      b: { asks: [], writes: [], run: () => undefined },
+      c: { writes: ["files"], run: () => update((draft) => void draft.files.push("c")) },
+      call: {
+        writes: ["log"],
+        run: subgraph(inner, { input: (state) => ({ files: state.files }), output: (result) => ({ log: result.log }) }),
+      },
+      each: task(
+        z.string(),
+        async (state, { input, interrupt }) => {
+          expectTypeOf(state.verdict).toEqualTypeOf<string>();
+          expectTypeOf(input).toEqualTypeOf<string>();
+          return { log: [input, await interrupt("note")] };
+        },
+        { asks: ["note"], writes: ["log"] },
+      ),
+    })
+    .edges({
+      [START]: "a",
+      a: gotos("b", "each"),
+      b: "c",
+      c: sends("each", (state) => state.files, { otherwise: "call" }),
+      call: END,
+      each: "call",
+    });
+}
+
+function wrongClaims() {
+  // @ts-expect-error a question that the graph does not declare
+  start.nodes({ a: { asks: ["aprove"], run: () => undefined } });
+  // @ts-expect-error a channel that the state does not have
+  start.nodes({ a: { writes: ["verdct"], run: () => undefined } });
+  // @ts-expect-error returns a channel that its writes do not list: log
+  start.nodes({ a: { writes: ["verdict"], run: () => ({ verdict: "x", log: ["x"] }) } });
+  // @ts-expect-error an update beside a command counts too
+  start.nodes({ a: { writes: ["verdict"], run: () => goto("a", { log: ["x"] }) } });
+  // @ts-expect-error what its error handler writes counts too
+  start.nodes({ a: { writes: ["verdict"], run: () => undefined, onError: () => ({ log: ["x"] }) } });
+  // @ts-expect-error what the output of a subgraph gives counts too
+  start.nodes({ a: { writes: ["verdict"], run: subgraph(inner, { input: () => ({}), output: () => ({ log: [] }) }) } });
+  // @ts-expect-error what a task node returns counts too
+  start.nodes({ a: task(z.string(), () => ({ log: ["x"] }), { writes: ["verdict"] }) });
+  // @ts-expect-error a task node asks what the graph does not declare
+  start.nodes({ a: task(z.string(), () => undefined, { asks: ["aprove"] }) });
+  // @ts-expect-error a task node writes what the state does not have
+  start.nodes({ a: task(z.string(), () => undefined, { writes: ["verdct"] }) });
+  // @ts-expect-error a graph without questions
+  defineGraph({ name: "mute", state: State }).nodes({ a: { asks: ["approve"], run: () => undefined } });
+  start.nodes({
+    a: {
+      asks: ["approve"],
+      // @ts-expect-error a payload or answer of a question that the graph does not declare
+      run: async (_state, { interrupt }) => void (await interrupt("who")),
+    },
+  });
+}
+
+test("what a node asks and writes is typed by its graph, and what it returns by what it writes", () => {
+  expectTypeOf(claims).toBeFunction();
+  expectTypeOf(wrongClaims).toBeFunction();
+});

@@ -1,0 +1,153 @@
+/** What the types of a graph cost the compiler, in instantiations and types: counts, which are the same on every machine. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Compiled, type Consumer, consumer } from "../support/consumer.ts";
+
+let project: Consumer;
+beforeAll(async () => {
+  project = await consumer();
+});
+afterAll(() => project.remove());
+
+/** What a program costs over importing what it imports. */
+async function costOf(
+  name: string,
+  imports: string,
+  program: string,
+): Promise<Pick<Compiled, "instantiations" | "types">> {
+  const names = [...imports.matchAll(/import (?:\{([^}]*)\}|\* as (\w+))/g)].flatMap(([, some = "", all]) =>
+    all === undefined ? some.split(",").map((one) => one.trim()) : [all],
+  );
+  const [alone, whole] = await Promise.all([
+    project.compile(`${name}-alone`, `${imports}export const used = [${names.join(", ")}];\n`),
+    project.compile(name, imports + program),
+  ]);
+  expect([...alone.errors, ...whole.errors]).toEqual([]);
+  return { instantiations: whole.instantiations - alone.instantiations, types: whole.types - alone.types };
+}
+
+describe("a graph of many nodes", () => {
+  test("100 nodes cost at most twice as much to check as 50, and no more than a plain machine of 60 states", async () => {
+    const [fifty, hundred, machine] = await Promise.all([
+      costOf("graph-50", graphImports, graphOf(50)),
+      costOf("graph-100", graphImports, graphOf(100)),
+      costOf("machine-60", machineImports, machineOf(60)),
+    ]);
+    expect(hundred.instantiations).toBeLessThanOrEqual(2 * fifty.instantiations);
+    expect(hundred.types).toBeLessThanOrEqual(2 * fifty.types);
+    expect(hundred.instantiations).toBeLessThanOrEqual(machine.instantiations);
+    expect(hundred.types).toBeLessThanOrEqual(machine.types);
+    expect(fifty.instantiations).toBeGreaterThan(0);
+  });
+});
+
+const graphImports = `import { defineGraph, defineState, END, goto, gotos, list, route, sends, START, task, update } from "@statewright/core";
+import * as z from "zod";
+`;
+
+/** A graph of every kind of node and edge: ten nodes with two task nodes, a policy, a recipe, a route and commands, again and again. */
+function graphOf(size: number): string {
+  const indices = Array.from({ length: size }, (_, index) => index);
+  const isTask = (index: number): boolean => index % 10 === 3;
+  const after = (index: number): string => {
+    const next = isTask(index + 1) ? index + 2 : index + 1;
+    return next < size ? `"n${next}"` : "END";
+  };
+  const nodeOf = (index: number): string => {
+    switch (index % 10) {
+      case 3:
+        return `task(z.object({ file: z.string(), size: z.number() }), async (_state, { input }) => ({
+      findings: [{ file: input.file, severe: input.size > ${index} }],
+    }))`;
+      case 5:
+        return `{
+      run: async (state, { signal, step }) => ({ files: await step("read", async () => [...state.files, String(signal)]) }),
+      retry: { attempts: 3 },
+      timeoutMs: ${1_000 + index},
+    }`;
+      case 7:
+        return `(state) => update((draft) => { draft.verdict = state.findings.length > ${index} ? "fix" : "ship"; })`;
+      case 8:
+        return `(state) => (state.count > ${index} ? goto(${after(index)}, { count: 1 }) : goto("n0"))`;
+      default:
+        return `(state) => ({ count: state.count + ${index}, findings: [{ file: state.files[0] ?? "", severe: false }] })`;
+    }
+  };
+  const edgeOf = (index: number): string => {
+    switch (index % 10) {
+      case 2:
+        return `sends("n${index + 1}", (state) => state.files.map((file) => ({ file, size: state.count })), { otherwise: ${after(index)} })`;
+      case 6:
+        return `route([${after(index)}, END], (state) => (state.verdict === "fix" ? ${after(index)} : END))`;
+      case 8:
+        return `gotos(${after(index)}, "n0")`;
+      default:
+        return after(index);
+    }
+  };
+  return `const State = defineState({
+  files: z.array(z.string()).default([]),
+  findings: list(z.object({ file: z.string(), severe: z.boolean() })),
+  verdict: z.enum(["ship", "fix"]).nullable().default(null),
+  count: z.number().default(0),
+});
+export const graph = defineGraph({ name: "many", state: State })
+  .nodes({
+${indices.map((index) => `    n${index}: ${nodeOf(index)},`).join("\n")}
+  })
+  .edges({
+    [START]: "n0",
+${indices.map((index) => `    n${index}: ${edgeOf(index)},`).join("\n")}
+  });
+`;
+}
+
+const machineImports = `import { assign, fromPromise, setup } from "xstate";
+`;
+
+/** A machine as its authors would write it: typed context and events, actions, guards and an actor by name. */
+function machineOf(size: number): string {
+  const stateOf = (index: number): string => {
+    const next = `"n${(index + 1) % size}"`;
+    switch (index % 5) {
+      case 1:
+        return `{
+      on: {
+        add: { target: ${next}, actions: assign({ files: ({ context, event }) => [...context.files, event.file] }) },
+        back: "n${index - 1}",
+      },
+    }`;
+      case 2:
+        return `{ on: { next: [{ target: ${next}, guard: "many" }, { target: "n0" }] } }`;
+      case 3:
+        return `{
+      invoke: {
+        src: "inspect",
+        input: ({ context }) => ({ file: context.files[0] ?? "" }),
+        onDone: { target: ${next}, actions: assign({ findings: ({ context, event }) => [...context.findings, event.output] }) },
+        onError: "n0",
+      },
+    }`;
+      default:
+        return `{ entry: "count", on: { next: ${next} } }`;
+    }
+  };
+  return `type Event = { type: "next" } | { type: "back" } | { type: "add"; file: string };
+const inspect = fromPromise(async ({ input }: { input: { file: string } }) => ({ file: input.file, severe: false }));
+export const machine = setup({
+  types: {
+    context: {} as { files: string[]; findings: { file: string; severe: boolean }[]; count: number },
+    events: {} as Event,
+  },
+  actors: { inspect },
+  actions: { count: assign({ count: ({ context }) => context.count + 1 }) },
+  guards: { many: ({ context }) => context.files.length > 3 },
+}).createMachine({
+  id: "many",
+  context: { files: [], findings: [], count: 0 },
+  initial: "n0",
+  states: {
+${Array.from({ length: size }, (_, index) => `    n${index}: ${stateOf(index)},`).join("\n")}
+  },
+});
+`;
+}

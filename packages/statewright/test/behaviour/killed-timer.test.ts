@@ -1,0 +1,70 @@
+/** A real process that waits for a timer is killed by SIGKILL, and so is the one that fires it, each at each point. */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { type CrashOutcome, killAt, untilDone } from "@statewright/testing";
+import { afterAll, expect, test } from "vitest";
+
+const script = new URL("../support/reminder-machine.ts", import.meta.url);
+const home = mkdtempSync(join(tmpdir(), "statewright-reminder-"));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+const day = 86_400_000;
+const start = Date.UTC(2025, 0, 1);
+const dueAt = start + 30 * day;
+const returns = start + 45 * day;
+
+function life(name: string) {
+  const folder = join(home, name.replaceAll(" ", "-"));
+  mkdirSync(folder);
+  return {
+    script,
+    folder,
+    args: [String(start), String(returns)],
+    env: { NODE_COMPILE_CACHE: join(home, "compiled") },
+  };
+}
+
+test("E39 a timer of weeks outlives its process: another fires it once on return, late, wherever either is killed", {
+  timeout: 120_000,
+}, async () => {
+  const whole = await untilDone(life("whole"));
+  const [arming, firing, looking] = whole.lives;
+  const about = { id: "xstate.after.2592000000.reminder.quiet", kind: "after", generation: 0, dueAt };
+  expect(JSON.parse(arming?.stdout ?? "")).toEqual([
+    { thread: "reminder-1", branch: "main", ...about, about: about.id },
+  ]);
+  expect(JSON.parse(looking?.stdout ?? "")).toEqual({
+    state: { value: "over", context: { reminders: 1 }, children: {} },
+    states: [` → quiet at ${start}`, `quiet → reminding at ${returns}`, `reminding → __end__ at ${returns}`],
+    timers: [],
+  });
+  expect(whole.effects).toHaveLength(1);
+  const deaths = [
+    ...(arming?.points ?? []).map((point) => ({ point, life: 1 })),
+    ...(firing?.points ?? []).map((point) => ({ point, life: 2 })),
+  ];
+  expect(deaths).toContainEqual({ point: "armed", life: 1 });
+  expect(deaths).toContainEqual({ point: "inside remind", life: 2 });
+  expect(deaths.length).toBeGreaterThan(12);
+  const wrong: string[] = [];
+  const waiting = [...deaths];
+  const worker = async (): Promise<void> => {
+    for (let death = waiting.shift(); death !== undefined; death = waiting.shift()) {
+      const outcome = await killAt({ ...life(`${death.point} ${death.life}`), ...death });
+      wrong.push(...differences(`${death.point} of life ${death.life}`, outcome, whole, death.life === 1));
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(2, availableParallelism()) }, worker));
+  expect(wrong).toEqual([]);
+});
+
+/** The transition is taken once wherever a process dies; what it begins is done once, or again under its one key. */
+function differences(where: string, outcome: CrashOutcome, whole: CrashOutcome, once: boolean): readonly string[] {
+  const wrong: string[] = [];
+  if (outcome.stdout !== whole.stdout) wrong.push(`${where}: diverged\n${outcome.stdout}\n${whole.stdout}`);
+  const keys = new Set(outcome.effects.map((effect) => JSON.stringify(effect)));
+  if (keys.size !== 1 || !keys.has(JSON.stringify(whole.effects[0]))) wrong.push(`${where}: keys ${[...keys].join()}`);
+  if (once && outcome.effects.length !== 1) wrong.push(`${where}: reminded ${outcome.effects.length} times`);
+  return wrong;
+}

@@ -1,0 +1,72 @@
+import {
+  defineContext,
+  defineGraph,
+  defineState,
+  END,
+  ephemeral,
+  goto,
+  gotos,
+  join,
+  list,
+  overwrite,
+  record,
+  reduce,
+  route,
+  START,
+  send,
+  sends,
+  task,
+  update,
+} from "statewright";
+import * as z from "zod";
+
+// state
+const Article = defineState({
+  topic: z.string(),
+  outline: z.array(z.string()).default([]),
+  parts: record(z.string()),
+  issues: list(z.string()),
+  round: reduce(z.number().default(1), (sum, more: number) => sum + more),
+  weak: ephemeral(z.array(z.string())),
+  published: z.boolean().default(false),
+});
+
+const Desk = defineContext({ editor: z.string(), headings: z.array(z.string()).default(["What", "Why", "How"]) });
+
+export const article = defineGraph({
+  name: "article",
+  version: 1,
+  state: Article,
+  context: Desk,
+  interrupts: {
+    publish: { payload: z.object({ to: z.string(), parts: z.number() }), answer: z.enum(["yes", "again"]) },
+  },
+})
+  .nodes({
+    plan: (_state, { context }) => ({ outline: context.headings }),
+    write: task(z.string(), ({ topic, round }, { input }) => ({ parts: { [input]: `${topic}, draft ${round}` } })),
+    spell: () => undefined,
+    facts: ({ outline, round }) => (round === 1 ? { issues: outline.slice(-1) } : undefined),
+    judge: ({ issues }) =>
+      update((draft) => {
+        draft.weak = [...issues];
+      }),
+    revise: ({ weak = [] }) => [{ round: 1, issues: overwrite([]) }, ...weak.map((part) => send("write", part))],
+    ask: async ({ parts }, { interrupt, context }) => {
+      const payload = { to: context.editor, parts: Object.keys(parts).length };
+      const answer = await interrupt("publish", { payload });
+      return answer === "yes" ? goto("publish", { published: true }) : goto("plan", { round: 1 });
+    },
+    publish: () => undefined,
+  })
+  .edges({
+    [START]: "plan",
+    plan: sends("write", (state) => state.outline, { otherwise: END }),
+    write: ["spell", "facts"],
+    spell: join("judge"),
+    facts: join("judge"),
+    judge: route(["revise", "ask"], ({ issues }) => (issues.length > 0 ? "revise" : "ask")),
+    revise: gotos("write"),
+    ask: gotos("publish", "plan"),
+    publish: END,
+  });

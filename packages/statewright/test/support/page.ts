@@ -1,0 +1,13 @@
+/** What a page of the docs says that its program prints: the blocks indented by four spaces, and the Mermaid pictures. */
+import { readFileSync } from "node:fs";
+
+/** The printed text of a page, in order, as one text; blank lines count only inside a block. */
+export function printedOn(page: string): string {
+  const text = readFileSync(new URL(`../../../../docs/${page}`, import.meta.url), "utf8");
+  const blocks = text.matchAll(/^```(\w*)\n([\s\S]*?)^```$|^(?: {4}.*\n)(?:(?: {4}.*)?\n)*/gm);
+  const printed = [...blocks].flatMap(([block, language, fenced = ""]) => {
+    if (language !== undefined) return language === "mermaid" ? [fenced] : [];
+    return [`${block.replaceAll(/^ {4}/gm, "").trimEnd()}\n`];
+  });
+  return printed.join("");
+}

@@ -1,0 +1,33 @@
+/** Inner graphs in tests: their states are named through their node, and do not pass for those of the graph around them. */
+import { defineGraph, defineState, END, list, START, subgraph } from "@statewright/core";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { testRun } from "../src/vitest.ts";
+
+const Notes = defineState({ notes: list(z.string()) });
+const inner = defineGraph({ name: "inner", state: Notes, interrupts: { scope: z.boolean() } })
+  .nodes({
+    plan: () => ({ notes: ["plan"] }),
+    ask: async (_state, { interrupt }) => ({ notes: [String(await interrupt("scope"))] }),
+  })
+  .edges({ [START]: "plan", plan: "ask", ask: END });
+const outer = defineGraph({ name: "outer", state: Notes })
+  .nodes({
+    research: subgraph(inner, { input: () => ({}), output: ({ notes }) => ({ notes }) }),
+    close: () => ({ notes: ["closed"] }),
+  })
+  .edges({ [START]: "research", research: "close", close: END });
+
+test("a test run sees an inner graph at work, through a crash, and keeps its state apart", async () => {
+  const t = await testRun(outer, {});
+  await t.until("interrupted");
+  expect(t).toBeInState("research.interrupted");
+  expect(t.state.notes).toEqual([]);
+  await t.crash();
+  await t.resume({ "research.scope": true });
+  expect(t.state.notes).toEqual(["plan", "true", "closed"]);
+  expect(t.trace).toPassThrough(["research", "research.interrupted", "close", "done"]);
+  expect(t.trace).toHaveRunOnce("plan");
+  expect(t.trace).toHaveInterrupted("research.scope");
+  expect(t.trace).toHaveWritten("notes", ["plan", "true", "closed"]);
+});
