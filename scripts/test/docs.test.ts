@@ -4,10 +4,11 @@ import { expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
 
+const programs = files("packages", /\/test\/docs\/[^/]+\.ts$/).map((file) =>
+  squeezed(readFileSync(join(root, file), "utf8")),
+);
+
 test.each(pages())("every TypeScript snippet of %s stands in a file that the tests run", (page) => {
-  const programs = files("packages", /\/test\/docs\/[^/]+\.ts$/).map((file) =>
-    squeezed(readFileSync(join(root, file), "utf8")),
-  );
   for (const snippet of snippets(readFileSync(join(root, page), "utf8"))) {
     const found = programs.some((program) => program.includes(squeezed(snippet)));
     expect(found, `no file in packages/*/test/docs holds this snippet of ${page}:\n${snippet}`).toBe(true);
@@ -36,7 +37,7 @@ function snippets(text: string): string[] {
 
 /** Without white space: how a formatter breaks lines makes no other program. */
 function squeezed(code: string): string {
-  return code.replaceAll(/\s+/g, "").replaceAll(/,([)\]}])/g, "$1");
+  return code.replaceAll(/\s+/g, "").replaceAll(/,([)\]}]|$)/g, "$1");
 }
 
 function files(folder: string, wanted: RegExp): string[] {

@@ -13,7 +13,7 @@ import {
   toolNode,
 } from "statewright";
 import * as z from "zod";
-import { collectGarbage, spread } from "./measure.ts";
+import { settledHeap, spread } from "./measure.ts";
 
 export interface Leaks {
   readonly runs: number;
@@ -55,10 +55,10 @@ export async function findLeaks(runs: number): Promise<Leaks> {
   const { signal } = new AbortController();
   const before = process.getActiveResourcesInfo().length;
   const grown: number[] = [];
-  let size = await heap();
+  let size = await settledHeap();
   for (let batch = 0; batch < batches; batch++) {
     await work(runs / batches, signal);
-    const after = await heap();
+    const after = await settledHeap();
     grown.push(after - size);
     size = after;
   }
@@ -77,13 +77,4 @@ async function work(runs: number, signal: AbortSignal): Promise<void> {
     const saved = index % 2 === 0 ? {} : { store };
     await run(graph, { input: { n: 0, messages: [asking] }, signal, ...saved }).result;
   }
-}
-
-/** The heap after the collector has come to an end: what is watched by weak references takes it more than one turn. */
-async function heap(): Promise<number> {
-  for (let turn = 0; turn < 3; turn++) {
-    collectGarbage();
-    await new Promise(setImmediate);
-  }
-  return process.memoryUsage().heapUsed;
 }

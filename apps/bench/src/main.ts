@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { allCases } from "./cases/all.ts";
 import { failures } from "./check.ts";
+import { findHeld } from "./held.ts";
 import { findLeaks } from "./leaks.ts";
 import { measureCase } from "./measure.ts";
 import { loadPeers, noPeers } from "./peers/langgraph.ts";
@@ -19,6 +20,7 @@ const help = `npm run bench -- [options]
 
 const page = new URL("../../../docs/performance.md", import.meta.url);
 const runsForLeaks = 30_000;
+const unitsForHeld = 40_000;
 
 /** Run the bench; gives the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -94,6 +96,7 @@ async function measureAll(
     peers: peers.said,
     cases,
     leaks: wanted("leaks") ? await findLeaks(runsForLeaks) : undefined,
+    held: wanted("leaks") ? await findHeld(unitsForHeld) : undefined,
   };
 }
 

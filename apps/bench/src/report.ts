@@ -1,6 +1,7 @@
 /** A report: what was measured, on what, and its three faces: text for a terminal, Markdown for the docs, JSON. */
 import { arch, availableParallelism, cpus, platform, totalmem } from "node:os";
 import type { Case } from "./case.ts";
+import type { Held } from "./held.ts";
 import type { Leaks } from "./leaks.ts";
 import type { Measured } from "./measure.ts";
 
@@ -12,6 +13,7 @@ export interface Report {
   readonly peers: readonly string[];
   readonly cases: readonly CaseReport[];
   readonly leaks: Leaks | undefined;
+  readonly held: Held | undefined;
 }
 
 export interface CaseReport {
@@ -34,7 +36,8 @@ const columns = ["", "CPU", "rounds from – to", "wall", "bytes", "CPU of ours"
 
 /** One table a case. */
 export function toMarkdown(report: Report): string {
-  const { date, command, versions, peers, cases, leaks } = report;
+  const { date, command, versions, peers, cases } = report;
+  const leaks = leaksText(report);
   const facts = [
     `Measured ${date} with \`${command}\` on ${report.machine}; ${versions}. ${peers.join(" ")}`,
     "Figures are for one unit of work: the median of alternating rounds in one process. CPU is that of the whole process, the collector and the compiler included. `CPU of ours` and `wall of ours` say how many times ours the row needs; growth is the exponent of CPU by size over 1x, 2x, 4x and 8x (1 is linear).",
@@ -44,7 +47,7 @@ export function toMarkdown(report: Report): string {
     const rows = rowsOf(each).map((row) => `| ${row.join(" | ")} |`);
     return `${head}\n\n| ${columns.join(" | ")} |\n|${columns.map(() => "---|").join("")}\n${rows.join("\n")}`;
   });
-  return [...facts, ...tables, ...(leaks === undefined ? [] : [`### Leaks\n\n${leaksText(leaks)}`])].join("\n\n");
+  return [...facts, ...tables, ...(leaks === "" ? [] : [`### Leaks\n\n${leaks}`])].join("\n\n");
 }
 
 /** The same for a terminal. */
@@ -60,7 +63,7 @@ export function toText(report: Report): string {
     return [`${each.id}: ${each.title} (a ${each.unit}; budget ${each.budget.text})`, ...lines].join("\n");
   });
   const said = [report.machine, report.versions, ...report.peers].join("\n");
-  return [said, ...blocks, ...(report.leaks === undefined ? [] : [leaksText(report.leaks)])].join("\n\n");
+  return [said, ...blocks, leaksText(report)].join("\n\n").trimEnd();
 }
 
 function rowsOf({ contenders }: CaseReport): readonly (readonly string[])[] {
@@ -79,8 +82,17 @@ function rowsOf({ contenders }: CaseReport): readonly (readonly string[])[] {
   ]);
 }
 
-function leaksText({ runs, heapBytesPerRun, handles, listeners }: Leaks): string {
-  return `After ${runs} runs: ${heapBytesPerRun.toFixed(1)} bytes of heap a run, ${handles} handles and timers, ${listeners} listeners on the signal that they shared.`;
+function leaksText({ leaks, held }: Report): string {
+  const sentences = [];
+  if (leaks !== undefined)
+    sentences.push(
+      `After ${leaks.runs} runs: ${leaks.heapBytesPerRun.toFixed(1)} bytes of heap a run, ${leaks.handles} handles and timers, ${leaks.listeners} listeners on the signal that they shared.`,
+    );
+  if (held !== undefined)
+    sentences.push(
+      `Within one run of ${held.units}, once it is warm: ${held.bytesPerStep.toFixed(1)} bytes of heap a superstep, ${held.bytesPerSavedStep.toFixed(1)} a superstep saved to SQLite, ${held.bytesPerSend.toFixed(1)} a finished send.`,
+    );
+  return sentences.join(" ");
 }
 
 function time(us: number): string {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { allCases } from "../src/cases/all.ts";
 import { failures } from "../src/check.ts";
+import { findHeld } from "../src/held.ts";
 import { findLeaks } from "../src/leaks.ts";
 import { fitExponent, type Measured, measureCase, spread } from "../src/measure.ts";
 import { noPeers } from "../src/peers/langgraph.ts";
@@ -20,6 +21,7 @@ describe("every case runs once without peers", () => {
 
   test("the leak check", async () => {
     expect(await findLeaks(20)).toMatchObject({ runs: 20, listeners: 0 });
+    expect(await findHeld(40)).toMatchObject({ units: 40 });
   });
 });
 
@@ -48,7 +50,16 @@ describe("the verdict", () => {
     const checks: CaseReport["checks"] = [{ of: "statewright", to: "peer", measure: "cpu", atMost: 0.5 }];
     const budget = { cpuUs: 1, text: "1 µs" };
     const cases = [{ id: "B0", title: "nothing", unit: "nothing", budget, checks, contenders }];
-    return { date: "", command: "", machine: machine(), versions: "", peers: [], cases, leaks: undefined };
+    return {
+      date: "",
+      command: "",
+      machine: machine(),
+      versions: "",
+      peers: [],
+      cases,
+      leaks: undefined,
+      held: undefined,
+    };
   };
 
   test("is clean when ratios hold, and when a peer is missing", () => {
@@ -60,6 +71,12 @@ describe("the verdict", () => {
     const found = failures(reportOf([contender("statewright", 9, 2), contender("peer", 10)]));
     expect(found).toHaveLength(2);
     expect(found.join(" ")).toMatch(/0\.90 times.*exponent 2\.00/);
+  });
+
+  test("lets ours grow as the limit of the same case does", () => {
+    const bare = { ...contender("bare", 1, 1.5), role: "limit" as const };
+    expect(failures(reportOf([contender("statewright", 1, 1.4), bare]))).toEqual([]);
+    expect(failures(reportOf([contender("statewright", 1, 1.6), bare]))).toHaveLength(1);
   });
 
   test("is shown with the same rows in text and Markdown", () => {

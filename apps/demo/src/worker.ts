@@ -39,7 +39,7 @@ export interface Job {
 
 /** How a process ended. */
 export type Outcome =
-  | { readonly status: "done" | "waiting" | "cancelled" | "paused"; readonly result: RunResult<AuditState> }
+  | { readonly status: RunResult<AuditState>["status"]; readonly result: RunResult<AuditState> }
   | { readonly status: "failed"; readonly message: string };
 
 /** What a process tells. */

@@ -3,17 +3,20 @@ import {
   approval,
   type ContextDefinition,
   callsOf,
+  checkOptions,
   defineGraph,
   defineState,
   END,
   freshId,
   type Graph,
+  isModel,
   type Message,
   type Middleware,
   type Model,
   type ModelRequest,
   messages,
   type NodeRuntime,
+  optionNames,
   type ResumeOptions,
   type RetryPolicy,
   type RunHandle,
@@ -120,6 +123,7 @@ export interface Agent<Types extends StateTypes = NoState, Context = unknown, Gi
 export function createAgent<Types extends StateTypes = NoState, Context = unknown, Given = unknown>(
   options: AgentOptions<Types, Context, Given>,
 ): Agent<Types, Context, Given> {
+  checkAgent(options);
   const { store } = options;
   const graph = agentGraph(options);
   const agent = {
@@ -134,6 +138,52 @@ export function createAgent<Types extends StateTypes = NoState, Context = unknow
     Context,
     Given
   >;
+}
+
+const agentOptions = optionNames<AgentOptions<StateTypes, unknown, unknown>>({
+  name: true,
+  version: true,
+  model: true,
+  instructions: true,
+  tools: true,
+  state: true,
+  context: true,
+  middleware: true,
+  store: true,
+  settings: true,
+  retry: true,
+  strategy: true,
+  maxToolConcurrency: true,
+});
+const settingNames = optionNames<NonNullable<AgentOptions<StateTypes, unknown, unknown>["settings"]>>({
+  toolChoice: true,
+  temperature: true,
+  maxOutputTokens: true,
+  seed: true,
+  headers: true,
+  providerOptions: true,
+});
+
+/** Throws `invalid_option` for what no agent can be made of; graph, tools and middleware are checked where they are made. */
+function checkAgent(options: unknown): void {
+  checkOptions("createAgent", options, agentOptions);
+  const { name, model, instructions, state, settings, store } = options as Readonly<Record<string, unknown>>;
+  const owner = typeof name === "string" ? `the agent "${name}"` : "an agent";
+  if (!isModel(model))
+    throw unfit(`the model of ${owner}`, model, "a model, such as scriptedModel([…]) or one of a provider");
+  if (instructions !== undefined && typeof instructions !== "string" && typeof instructions !== "function")
+    throw unfit(`the instructions of ${owner}`, instructions, "a text, or a function of state and context");
+  if (state !== undefined && !(typeof state === "object" && state !== null && "channels" in state))
+    throw unfit(`the state of ${owner}`, state, "defineState({ name: schema, … })");
+  if (store !== undefined && !(typeof store === "object" && store !== null && "claim" in store))
+    throw unfit(`the store of ${owner}`, store, "memoryStore() or sqliteStore(path)");
+  if (settings !== undefined) checkOptions(`the settings of ${owner}`, settings, settingNames);
+}
+
+function unfit(what: string, given: unknown, wanted: string): StatewrightError {
+  const kind =
+    typeof given === "string" ? JSON.stringify(given) : given === null ? "null" : `a value of the type ${typeof given}`;
+  return new StatewrightError("invalid_option", { what: `${what} is ${kind}`, next: `Give ${wanted}` });
 }
 
 /** An agent's options without their types: what its graph is built from. */
@@ -164,13 +214,13 @@ function agentGraph(options: AnyAgentOptions): Graph {
     interrupts: { approve: approval },
   });
   const model = { run: askModel(options, tools, middleware), retry: options.retry ?? { attempts: 3 } };
-  if (tools.length === 0) return start.nodes({ model }).edges({ [START]: "model", model: END });
   const answerCalls = toolNode({
     tools,
     middleware,
     ...(strategy && { strategy }),
     ...(maxToolConcurrency !== undefined && { maxConcurrency: maxToolConcurrency }),
   });
+  if (tools.length === 0) return start.nodes({ model }).edges({ [START]: "model", model: END });
   return start.nodes({ model, tools: answerCalls }).edges({
     [START]: "model",
     model: route(["tools", END], (state) => (callsTools(state.messages) ? "tools" : END)),

@@ -14,6 +14,7 @@ export {
 export { checkId, fingerprint, freshId } from "./base/ids.ts";
 export type { Injection, InjectionKind, RunIdentity, SecretSource } from "./base/injection.ts";
 export type { DeepReadonly, Json, JsonObject } from "./base/json.ts";
+export { checkOptions, optionNames } from "./base/options.ts";
 export type { RetryPolicy } from "./base/retry.ts";
 export type { Schema, SchemaInput, SchemaOutput } from "./base/schema.ts";
 export type { Clock, Schedule } from "./base/time.ts";
@@ -26,10 +27,13 @@ export type {
   Held,
   RunRow,
   RunStatus,
+  StopKind,
   Task,
 } from "./checkpoint/checkpoint.ts";
-export type { EffectRow, EffectState, InterruptRow } from "./checkpoint/journal.ts";
+export type { EventRow } from "./checkpoint/event.ts";
+export type { EffectRow, EffectState, InterruptRow, QuestionRow } from "./checkpoint/journal.ts";
 export { type MemoryStore, memoryStore } from "./checkpoint/memory-store.ts";
+export * as retentionRules from "./checkpoint/retention.ts";
 export type {
   BranchWrite,
   ChannelRows,
@@ -38,10 +42,25 @@ export type {
   Claim,
   ClaimRequest,
   Commit,
+  MetadataFilter,
+  PruneWrite,
+  QuestionFilter,
+  QueueWrite,
+  RunFilter,
   Store,
+  StoredEvent,
+  ThreadFilter,
   ThreadRow,
 } from "./checkpoint/store.ts";
 export * as storeRules from "./checkpoint/store-rules.ts";
+export type {
+  CheckpointImage,
+  CutDelta,
+  CutImage,
+  LineImage,
+  ThreadImage,
+  WrittenBy,
+} from "./checkpoint/thread-image.ts";
 export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";
 export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
 export {
@@ -77,6 +96,7 @@ export {
   type ErrorHandler,
   type FailureRuntime,
   type ModelCall,
+  type NodeClaims,
   type NodePolicy,
   type NodeReturn,
   type NodeRuntime,
@@ -91,8 +111,25 @@ export { type SubgraphBody, type SubgraphOptions, type SubgraphPersistence, subg
 export { type ToolNode, type ToolNodeOptions, type ToolStrategy, toolNode } from "./define/tool-node.ts";
 export { type CheckOptions, checkGraph } from "./inspect/check-graph.ts";
 export { type HistoryEntry, type HistoryOptions, history } from "./inspect/history.ts";
+export {
+  copyThread,
+  deleteThread,
+  exportThread,
+  type ImportOptions,
+  importThread,
+} from "./inspect/move-thread.ts";
+export { type PruneOptions, type PruneReport, prune } from "./inspect/prune.ts";
+export { type ReadEventsOptions, readEvents } from "./inspect/read-events.ts";
 export type { GraphReport, GraphRule, GraphViolation } from "./inspect/report.ts";
-export { getState, listRuns, listThreads, type StateOptions, type ThreadState } from "./inspect/state.ts";
+export {
+  type ClosedInterrupt,
+  getState,
+  listRuns,
+  listThreads,
+  type StateOptions,
+  type ThreadState,
+} from "./inspect/state.ts";
+export { type WaitingFilter, type WaitingQuestion, waiting } from "./inspect/waiting.ts";
 export type * from "./model/message.ts";
 export { callsOf, textOf } from "./model/message.ts";
 export type {
@@ -105,19 +142,29 @@ export type {
   ModelTool,
   ToolChoice,
 } from "./model/model.ts";
+export { isModel } from "./model/model.ts";
+export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
+export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
 export { type ForkOptions, fork } from "./resume/fork.ts";
+export { type RecoverOptions, recover } from "./resume/recover.ts";
 export { resume } from "./resume/resume.ts";
-export type { OpenInterrupt, RunEvent, RunEventBody, Transition, TransitionRecord } from "./run/events.ts";
+export type { ServingOptions } from "./resume/serving.ts";
+export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update.ts";
+export type { EventView, OpenInterrupt, RunEvent, RunEventBody, Transition, TransitionRecord } from "./run/events.ts";
 export type { InspectedActor, Inspector } from "./run/inspection.ts";
 export type { GuardResult } from "./run/kernel.ts";
 export type {
   Answers,
   BreakpointOption,
   CommonOptions,
+  EventsOptions,
+  OnBusy,
+  OnceElsewhere,
   ResumeOptions,
   RunHandle,
   RunOptions,
   RunResult,
+  StartOptions,
 } from "./run/options.ts";
 export { run } from "./run/run.ts";
 export {
@@ -144,6 +191,7 @@ export {
 export { applyDelta, type Delta, type Patch } from "./state/delta.ts";
 export { type ApprovalAnswer, approval, type InDoubtAnswer, type NodeInDoubtAnswer } from "./tool/approval.ts";
 export {
+  type AskOptions,
   allow,
   type BeforeToolDecision,
   defineMiddleware,

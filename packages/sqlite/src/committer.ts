@@ -13,6 +13,8 @@ import { asStoreError, isBusy } from "./errors.ts";
 export interface Job {
   /** The thread that it writes, for the message of a failure. */
   readonly thread?: string;
+  /** It says that a run stands still: when there is no room, it is tried again with the room that is kept for it. */
+  readonly last?: boolean;
   /** The write itself, inside the transaction; what it throws undoes this job alone. */
   run(): void;
   /** What `run` did is not in the file: forget what was concluded from it. */
@@ -35,7 +37,12 @@ const firstWaitMs = 2;
 const longestWaitMs = 250;
 const patienceMs = 30_000;
 
-export function createCommitter(db: Database, world: World): Committer {
+/** `lend` does a write with the room that is kept in reserve. */
+export function createCommitter(
+  db: Database,
+  world: World,
+  lend: <Value>(work: () => Value) => Value = (work) => work(),
+): Committer {
   const begin = db.prepare("BEGIN IMMEDIATE");
   const commit = db.prepare("COMMIT");
   const rollback = db.prepare("ROLLBACK");
@@ -75,15 +82,34 @@ export function createCommitter(db: Database, world: World): Committer {
     waitedMs = 0;
     nextWaitMs = firstWaitMs;
     const group = take();
+    const failures = attempt(group);
+    const last = group.filter((job, index) => job.last === true && failures[index]?.code === "store_full");
+    const again = last.length === 0 ? [] : lend(() => attemptAgain(last));
+    for (const [index, job] of group.entries()) {
+      const retried = last.indexOf(job);
+      tellOne(job, retried < 0 ? failures[index] : again[retried]);
+    }
+    return true;
+  }
+
+  /** Run a group in the transaction that has begun, and end it; gives why each job failed, where it did. */
+  function attempt(group: readonly Job[]): readonly (StatewrightError | undefined)[] {
     const failures = group.length === 1 ? [runAlone(group[0] as Job)] : runTogether(group);
     const failure = finish();
-    if (failure !== undefined) {
-      group.forEach((job, index) => {
-        if (failures[index] === undefined) job.undo();
-      });
+    if (failure === undefined) return failures;
+    group.forEach((job, index) => {
+      if (failures[index] === undefined) job.undo();
+    });
+    return failures.map((own) => own ?? failure);
+  }
+
+  function attemptAgain(group: readonly Job[]): readonly (StatewrightError | undefined)[] {
+    try {
+      begin.run();
+    } catch (thrown) {
+      return group.map(() => asStoreError(thrown));
     }
-    for (const [index, job] of group.entries()) tellOne(job, failures[index] ?? failure);
-    return true;
+    return attempt(group);
   }
 
   function take(): readonly Job[] {

@@ -10,7 +10,10 @@ import { StatewrightError } from "@statewright/core";
 import Database from "better-sqlite3";
 import type { Durability } from "./durability.ts";
 import { asStoreError, corrupt } from "./errors.ts";
+import { refuseRemote } from "./filesystem.ts";
+import { type Migrations, migrate } from "./migrate.ts";
 import { applicationId, migrations, pageBytes } from "./schema.ts";
+import { checkSealing } from "./sealing.ts";
 
 export type { Database } from "better-sqlite3";
 
@@ -29,25 +32,45 @@ export interface OpenFile {
   readonly db: Database.Database;
   /** The real path of the file; absent for a store in memory. */
   readonly file: string | undefined;
+  /** An owner wrote the file, did not leave it, and no log lies beside it: it may lack what was written last (fault F5). */
+  readonly lacksLog: boolean;
 }
 
-/** Open or make a file. Throws `store_newer`, `store_corrupt`, `store_full`, `store_locked`, `store_failed`. */
-export function openDatabase(given: string, durability: Durability, maxBytes: number | undefined): OpenFile {
+/** How a file is opened. */
+export interface OpenOptions {
+  readonly durability?: Durability;
+  /** Whether it must be encrypted, if that is to be asked. */
+  readonly withKeys?: boolean;
+  /** Open a file on a network file system too. */
+  readonly anywhere?: boolean;
+  /** The steps of the format; those of this version by default. */
+  readonly steps?: Migrations;
+}
+
+/** Open or make a file. Throws `missing_key`, `invalid_option`, `store_newer`, `store_corrupt`, `store_full`, `store_locked`, `store_failed`. */
+export function openDatabase(
+  given: string,
+  { durability = "full", withKeys, anywhere = false, steps = migrations }: OpenOptions = {},
+): OpenFile {
   const path = given.trim() === memory ? memory : resolve(given.trim());
   refuseOldNode(process.versions);
   try {
-    if (path !== memory && (existsSync(`${path}-wal`) || existsSync(`${path}-journal`))) inspect(path);
+    if (path !== memory && !anywhere) refuseRemote(path);
+    const isAlone = path !== memory && existsSync(path) && !existsSync(`${path}-wal`);
+    if (path !== memory && (existsSync(`${path}-wal`) || existsSync(`${path}-journal`))) inspect(path, steps);
     const db = new Database(path, { timeout: openTimeoutMs });
     try {
-      check(db, path);
-      prepareConnection(db, durability, maxBytes);
-      migrate(db, path);
+      check(db, path, steps);
+      prepareConnection(db, durability);
+      migrate(db, path, steps, () => check(db, path, steps));
+      if (withKeys !== undefined) checkSealing(db, path, withKeys);
       db.pragma("busy_timeout = " + String(busyTimeoutMs));
     } catch (thrown) {
       db.close();
       throw thrown;
     }
-    return { db, file: path === memory ? undefined : realpathSync(path) };
+    const lacksLog = isAlone && db.prepare("SELECT 1 FROM owners LIMIT 1").get() !== undefined;
+    return { db, file: path === memory ? undefined : realpathSync(path), lacksLog };
   } catch (thrown) {
     throw asStoreError(thrown, { path });
   }
@@ -63,39 +86,43 @@ export function refuseOldNode({ napi, node }: { readonly napi?: string; readonly
 }
 
 /** Look at a file that has a log through a handle that cannot write: any other would copy the log into the file when it is closed. */
-function inspect(path: string): void {
+function inspect(path: string, steps: Migrations): void {
   const db = new Database(path, { timeout: openTimeoutMs, readonly: true });
   try {
-    check(db, path);
+    check(db, path, steps);
   } finally {
     db.close();
   }
 }
 
-function check(db: Database.Database, path: string): void {
+/** Older ones have a bug in their write-ahead log. */
+export function refuseOldSqlite(version: string): void {
+  if (compareVersions(version, "3.51.3") >= 0) return;
+  throw new StatewrightError("store_failed", {
+    what: `SQLite ${version} has a bug in its write-ahead log`,
+    next: "Install better-sqlite3 with SQLite 3.51.3 or newer",
+  });
+}
+
+function check(db: Database.Database, path: string, steps: Migrations): void {
   db.pragma("trusted_schema = OFF");
-  const sqlite = db.prepare("SELECT sqlite_version()").pluck().get() as string;
-  if (compareVersions(sqlite, "3.51.3") < 0) {
-    throw new StatewrightError("store_failed", {
-      what: `SQLite ${sqlite} has a bug in its write-ahead log`,
-      next: "Install better-sqlite3 with SQLite 3.51.3 or newer",
-    });
-  }
+  refuseOldSqlite(db.prepare("SELECT sqlite_version()").pluck().get() as string);
   const id = db.pragma("application_id", { simple: true });
   const version = db.pragma("user_version", { simple: true }) as number;
   const found = fingerprint(db);
   if (id === 0 && version === 0 && found === "") return;
   if (id !== applicationId) throw corrupt(`"${path}" is a database of another program`);
-  if (version > migrations.length) {
+  if (version > steps.length) {
     throw new StatewrightError("store_newer", {
-      what: `"${path}" was written by a newer version (format ${version}, this one knows ${migrations.length})`,
+      what: `"${path}" was written by a newer version (format ${version}, this one knows ${steps.length})`,
       next: "Update Statewright, or open it with the version that wrote it",
     });
   }
-  if (found !== expectedFingerprint(version)) throw corrupt(`the tables of "${path}" are not as Statewright made them`);
+  if (found !== expectedFingerprint(steps.slice(0, version)))
+    throw corrupt(`the tables of "${path}" are not as Statewright made them`);
 }
 
-function prepareConnection(db: Database.Database, durability: Durability, maxBytes: number | undefined): void {
+function prepareConnection(db: Database.Database, durability: Durability): void {
   db.pragma("foreign_keys = ON");
   db.pragma("cell_size_check = ON");
   db.pragma("page_size = " + String(pageBytes));
@@ -106,7 +133,6 @@ function prepareConnection(db: Database.Database, durability: Durability, maxByt
   db.pragma(durability === "full" ? "synchronous = FULL" : "synchronous = NORMAL");
   db.pragma("fullfsync = ON");
   db.pragma("checkpoint_fullfsync = ON");
-  if (maxBytes !== undefined) db.pragma("max_page_count = " + String(Math.floor(maxBytes / pageBytes)));
 }
 
 function withoutLog(mode: string): StatewrightError {
@@ -114,19 +140,6 @@ function withoutLog(mode: string): StatewrightError {
     what: `the file cannot be kept with a write-ahead log (SQLite stays in mode "${mode}")`,
     next: "Put it on a local disk",
   });
-}
-
-/** Bring a file to our version. The write lock comes first, so that of two processes one migrates and the other finds it done. */
-function migrate(db: Database.Database, path: string): void {
-  if (db.pragma("user_version", { simple: true }) === migrations.length) return;
-  const upgrade = db.transaction(() => {
-    check(db, path);
-    const version = db.pragma("user_version", { simple: true }) as number;
-    for (const statement of migrations.slice(version).flat()) db.exec(statement);
-    db.pragma("application_id = " + String(applicationId));
-    db.pragma("user_version = " + String(migrations.length));
-  });
-  upgrade.immediate();
 }
 
 /** The schema as text: every object with its SQL, in one order. What ANALYZE adds is not part of it. */
@@ -140,16 +153,18 @@ function fingerprint(db: Database.Database): string {
   return rows.length === 0 ? "" : JSON.stringify(rows);
 }
 
-const fingerprints: Map<number, string> = new Map();
+const fingerprints: Map<string, string> = new Map();
 
-function expectedFingerprint(version: number): string {
-  const known = fingerprints.get(version);
+function expectedFingerprint(steps: Migrations): string {
+  const statements = steps.flat();
+  const key = statements.join(";");
+  const known = fingerprints.get(key);
   if (known !== undefined) return known;
   const db = new Database(memory);
-  for (const statement of migrations.slice(0, version).flat()) db.exec(statement);
+  for (const statement of statements) db.exec(statement);
   const made = fingerprint(db);
   db.close();
-  fingerprints.set(version, made);
+  fingerprints.set(key, made);
   return made;
 }
 

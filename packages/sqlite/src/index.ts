@@ -1,2 +1,6 @@
 /** Threads of Statewright in one SQLite file. */
-export { type SqliteStoreOptions, sqliteStore } from "./store.ts";
+export type { BackupOptions } from "./backup.ts";
+export { encryptStore } from "./encrypt.ts";
+export { type SqliteStore, type SqliteStoreOptions, sqliteStore } from "./store.ts";
+export type { Encryption, EncryptionKey } from "./vault.ts";
+export type { Fault, VerifyReport } from "./verify.ts";

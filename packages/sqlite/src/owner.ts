@@ -11,6 +11,7 @@ import { existsSync, rmSync } from "node:fs";
 import process from "node:process";
 import Database from "better-sqlite3";
 import { isBusy } from "./errors.ts";
+import { reservePath } from "./reserve.ts";
 
 export interface Owner {
   /** This store's id among the owners, once it has taken a thread. */
@@ -21,9 +22,15 @@ export interface Owner {
   unregister(): void;
   /** Tell whether the owner with this id lives; removes the lock file of a dead one. */
   isAlive(id: number): boolean;
+  /** Whether an owner was found dead already, which it stays. */
+  isDead(id: number): boolean;
+  /** All that were found dead. */
+  dead(): readonly number[];
   /** How people find the holder: its process id where it is known. */
   describe(id: number): string;
-  /** Take the row away, inside the last transaction. */
+  /** Whether the file names an owner, living or dead. */
+  isAnyNamed(): boolean;
+  /** Take the row away, and those of owners found dead, inside the last transaction. */
   leave(): void;
   /** Let the lock go and remove its file. */
   close(): void;
@@ -35,11 +42,16 @@ export function createOwner(db: Database.Database, file: string | undefined): Ow
   const remove = db.prepare<[number]>("DELETE FROM owners WHERE key = ?");
   const others = db.prepare<[], number>("SELECT key FROM owners").pluck();
   const pid = db.prepare<[number], number>("SELECT pid FROM owners WHERE key = ?").pluck();
+  const dead = new Set<number>();
   let id: number | undefined;
   let held: Database.Database | undefined;
 
-  function register(at: number): number {
+  function clearDead(): void {
     for (const other of others.all()) if (!isAlive(other)) remove.run(other);
+  }
+
+  function register(at: number): number {
+    clearDead();
     for (;;) {
       const fresh = Number(insert.run(process.pid, at).lastInsertRowid);
       if (file !== undefined) held = tryLock(lockPath(file, fresh));
@@ -51,13 +63,8 @@ export function createOwner(db: Database.Database, file: string | undefined): Ow
 
   function isAlive(other: number): boolean {
     if (other === id) return true;
-    if (file === undefined) return false;
-    const path = lockPath(file, other);
-    if (!existsSync(path)) return false;
-    const lock = tryLock(path);
-    if (lock === undefined) return true;
-    lock.close();
-    rmSync(path, { force: true });
+    if (!dead.has(other) && file !== undefined && isLocked(file, other)) return true;
+    dead.add(other);
     return false;
   }
 
@@ -73,12 +80,16 @@ export function createOwner(db: Database.Database, file: string | undefined): Ow
     register,
     unregister: close,
     isAlive,
+    isDead: (other) => dead.has(other),
+    dead: () => [...dead],
     describe: (other) => {
       const found = pid.get(other);
       return found === undefined ? "another owner" : `process ${found}`;
     },
+    isAnyNamed: () => others.get() !== undefined,
     leave: () => {
       if (id !== undefined) remove.run(id);
+      clearDead();
     },
     close,
   };
@@ -86,6 +97,17 @@ export function createOwner(db: Database.Database, file: string | undefined): Ow
 
 function lockPath(file: string, id: number): string {
   return `${file}-owner-${id}`;
+}
+
+/** Whether somebody holds the lock. What one that nobody holds has left is removed. */
+function isLocked(file: string, id: number): boolean {
+  const path = lockPath(file, id);
+  if (!existsSync(path)) return false;
+  const lock = tryLock(path);
+  if (lock === undefined) return true;
+  lock.close();
+  for (const left of [path, reservePath(file, id)]) rmSync(left, { force: true });
+  return false;
 }
 
 /** The lock, held until the handle is closed; undefined while another holds it. */

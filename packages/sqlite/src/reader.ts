@@ -2,14 +2,21 @@
 
 import {
   type ChannelRows,
+  type CheckpointImage,
   type CheckpointRow,
   type CheckpointWithDeltas,
   type DeltaRow,
   type EffectRow,
+  type EventRow,
   type InterruptRow,
+  type QuestionFilter,
+  type QuestionRow,
+  type RunFilter,
   type RunRow,
   type RunStatus,
+  type StoredEvent,
   storeRules,
+  type ThreadFilter,
   type ThreadRow,
   type TimerRow,
 } from "@statewright/core";
@@ -20,23 +27,23 @@ import {
   checkpointHash,
   checkpointRow,
   type DeltaColumns,
-  deltaRow,
-  deltaSum,
   type EffectColumns,
-  effectRow,
-  effectSum,
+  type FactColumns,
   type InterruptColumns,
   interruptRow,
-  interruptSum,
+  type QuestionColumns,
+  questionRow,
   type RunColumns,
-  runRow,
   type ThreadColumns,
   type TimerColumns,
   threadRow,
   timerRow,
   timerSum,
+  type WrittenBy,
 } from "./rows.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
+import { controlPlace, readDelta, readEffect, readFact, readQuestion, readRun } from "./sealed-rows.ts";
+import { opened, type Payload, type Seals, type Vault } from "./vault.ts";
 
 /** A branch or a child line as its rows name it, and where it came from. */
 export interface Line {
@@ -48,24 +55,49 @@ export interface Line {
 }
 
 export interface Reader {
-  thread(id: string): ThreadRow | undefined;
-  threads(filter: {
-    readonly graph?: string;
-    readonly status?: RunStatus;
-    readonly limit?: number;
-  }): readonly ThreadRow[];
+  /** What the values of a thread are sealed with; absent in a store without encryption, and for a thread that is not there. */
+  seals(thread: string): Seals | undefined;
+  /** The sealed secret of a thread; null where it has none. */
+  secret(thread: string): Payload | null | undefined;
+  /** Ask for keys again: what was said before may be old. */
+  forgetSeals(): void;
+  /** The owners of threads with a run at work: of one thread, or of all. */
+  ownersAtWork(thread?: string): readonly number[];
+  // `dead` are the owners that are known to be: what they ran has crashed.
+  thread(id: string, dead: readonly number[]): ThreadRow | undefined;
+  threads(
+    filter: ThreadFilter,
+    wanted: readonly RunStatus[] | undefined,
+    dead: readonly number[],
+  ): readonly ThreadRow[];
   branches(
     thread: string,
   ): readonly { readonly name: string; readonly from: number | undefined; readonly head: number | undefined }[];
-  runs(filter: { readonly thread?: string; readonly status?: RunStatus; readonly limit?: number }): readonly RunRow[];
+  runs(filter: RunFilter, wanted: readonly RunStatus[] | undefined, dead: readonly number[]): readonly RunRow[];
+  /** A run as its row says, whoever lives. */
   run(key: number): RunRow | undefined;
+  /** The run of a thread that was started under a key, as its row says. */
+  runOfKey(thread: number, key: string): RunRow | undefined;
   checkpoint(thread: string, id: number): CheckpointRow | undefined;
+  writtenBy(thread: string, id: number): WrittenBy | undefined;
   head(thread: string, branch?: string): CheckpointRow | undefined;
   /** The newest checkpoint of a line as it stands, checked. */
   headOf(thread: string, line: number): CheckpointColumns | undefined;
   /** A checkpoint of any line of a thread as it stands, checked. */
   find(thread: string, id: number): CheckpointColumns | undefined;
   line(thread: string, branch?: string): Line | undefined;
+  /** All lines of a thread, child lines too, in the order in which they were made. */
+  lines(thread: string): readonly Line[];
+  /** Checkpoints of a line alone, oldest first, from the one after `after` on, checked. */
+  own(thread: string, line: Line, after: number, limit: number): readonly CheckpointImage[];
+  /** Ids of the checkpoints of a line alone, oldest first. */
+  ids(line: Line): readonly number[];
+  /** Runs of a thread as their rows say, in the order in which they began or were queued. */
+  ownRuns(thread: string): readonly RunRow[];
+  /** Questions of a line that its run waits for. */
+  awaited(line: Line): readonly string[];
+  /** Durable events of a thread that no checkpoint tells. */
+  facts(thread: string): readonly EventRow[];
   history(
     thread: string,
     page: { readonly branch?: string | undefined; readonly before?: number | undefined; readonly limit: number },
@@ -73,27 +105,113 @@ export interface Reader {
   state(thread: string, checkpoint: number): readonly ChannelRows[];
   effects(thread: string, branch: string, step?: number): readonly EffectRow[];
   interrupts(thread: string, branch: string): readonly InterruptRow[];
+  questions(filter: QuestionFilter): readonly QuestionRow[];
+  events(
+    thread: string,
+    page: { readonly after: number; readonly from?: number | undefined; readonly limit: number },
+  ): readonly StoredEvent[];
   timers(filter: { readonly thread?: string; readonly dueBy?: number; readonly limit?: number }): readonly TimerRow[];
 }
 
+/** What its owner was at when it died, or when it gave the thread away without a word, has crashed. */
+const statusAsRead =
+  "CASE WHEN r.status = 'running' AND (t.owner IS NULL OR r.epoch <> t.epoch OR t.owner IN (SELECT value FROM json_each(@dead)))" +
+  " THEN 'crashed' ELSE r.status END";
+
+const isWanted = " AND (@wanted IS NULL OR " + statusAsRead + " IN (SELECT value FROM json_each(@wanted)))";
+
+const hasMetadata =
+  " AND (@metadata IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(@metadata) w WHERE NOT EXISTS" +
+  " (SELECT 1 FROM json_each(coalesce(r.metadata, '{}')) h WHERE h.key = w.key AND h.type = w.type AND h.atom IS w.atom)))";
+
 const threadColumns =
-  "SELECT t.id, g.name AS graph, g.version, t.created, t.updated, t.head, r.status" +
-  " FROM threads t JOIN graphs g ON g.key = t.graph LEFT JOIN runs r ON r.key = t.run";
+  "SELECT t.id, g.name AS graph, g.version, t.created, t.updated, t.head, " + statusAsRead + " AS status";
+
+const threadsWithRuns = " FROM threads t JOIN graphs g ON g.key = t.graph LEFT JOIN runs r ON r.key = t.run";
+
+/** Few threads have a run of a status that somebody asks for: they are found by their runs. */
+const threadsOfStatus =
+  " FROM runs r CROSS JOIN threads t ON t.key = r.thread AND t.run = r.key CROSS JOIN graphs g ON g.key = t.graph";
+
+const threadFilter =
+  " (@graph IS NULL OR g.name = @graph) AND t.updated >= @since AND t.updated < @until" +
+  " AND (t.updated < @changed OR (t.updated = @changed AND t.key < @before))" +
+  isWanted +
+  hasMetadata +
+  " ORDER BY t.updated DESC, t.key DESC LIMIT @limit";
 
 const runColumns =
-  "SELECT r.id, t.id AS thread, b.name AS branch, r.graph, r.version, r.status, r.attempt, r.started, r.ended, r.error" +
-  " FROM runs r JOIN threads t ON t.key = r.thread JOIN branches b ON b.key = r.branch";
+  "SELECT r.id, t.id AS thread, b.name AS branch, r.graph, r.version, r.attempt, r.started, r.ended, r.error," +
+  " r.name, r.metadata, r.input, r.more, ";
+
+const runTables = " FROM runs r CROSS JOIN threads t ON t.key = r.thread CROSS JOIN branches b ON b.key = r.branch";
+
+const runFilter =
+  " AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR r.name = @name)" +
+  " AND r.started >= @since AND r.started < @until AND r.key < @before" +
+  isWanted +
+  hasMetadata +
+  " ORDER BY r.key DESC LIMIT @limit";
+
+const storedIn = "r.status IN (SELECT value FROM json_each(@stored))";
+
+interface ListParameters {
+  readonly graph: string | null;
+  readonly metadata: string | null;
+  readonly wanted: string | null;
+  /** The wanted statuses as rows have them. */
+  readonly stored: string | null;
+  readonly dead: string;
+  readonly since: number;
+  readonly until: number;
+  readonly before: number;
+  readonly limit: number;
+}
+
+type RunParameters = ListParameters & { readonly thread: string | null; readonly name: string | null };
+type ThreadParameters = ListParameters & { readonly changed: number };
 
 /** `run` is a key where the run has a row, and its id as text where it has none. */
 const checkpointColumns =
   "SELECT c.key >> 24 AS line, c.key & 0xffffff AS id, b.name AS branch, c.step, c.parent, c.source, c.nodes, c.control," +
   " CASE typeof(c.run) WHEN 'integer' THEN (SELECT r.id FROM runs r WHERE r.key = c.run) ELSE c.run END AS run," +
   " c.at, c.duration, c.seq, c.bytes, c.hash, g.name AS graph, g.version, g.shape," +
-  " (SELECT p.hash FROM checkpoints p WHERE p.key = (CASE WHEN c.parent = b.origin THEN b.parent ELSE b.key END << 24) + c.parent) AS parentHash" +
+  " coalesce((SELECT p.hash FROM checkpoints p WHERE p.key = (CASE WHEN c.parent = b.origin THEN b.parent ELSE b.key END << 24) + c.parent)," +
+  " (SELECT a.hash FROM anchors a WHERE a.key = (b.key << 24) + c.parent)) AS parentHash" +
   " FROM checkpoints c JOIN branches b ON b.key = c.key >> 24 JOIN graphs g ON g.key = c.graph";
 
 const effectColumns =
-  "SELECT step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, sum, outcome FROM effects";
+  "SELECT step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args, sum, outcome FROM effects";
+
+const questionColumns =
+  "SELECT i.key AS place, t.id AS thread, b.name AS branch, r.id AS run, r.graph, i.id, i.step, i.task, i.node, i.name, i.payload," +
+  " i.schema, i.raised, i.expires, i.answer, i.answered, i.more, i.sum FROM ";
+
+const questionsWanted =
+  " AND i.awaited = 1 AND i.key < @before AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR i.name = @name)" +
+  " AND (i.expires IS NULL OR i.expires > @at) ORDER BY i.key DESC LIMIT @limit";
+
+/** Read in the order of the index of those that are waited for, and no further than the limit. */
+const questionList =
+  questionColumns +
+  "interrupts i INDEXED BY questions CROSS JOIN branches b ON b.key = i.branch CROSS JOIN threads t ON t.key = b.thread" +
+  " CROSS JOIN runs r ON r.key = b.run WHERE r.status = 'waiting'" +
+  questionsWanted;
+
+const questionListOfThread =
+  questionColumns +
+  "threads t CROSS JOIN branches b INDEXED BY branches_of_thread ON b.thread = t.key AND instr(b.name, '/') = 0" +
+  " CROSS JOIN runs r ON r.key = b.run CROSS JOIN interrupts i INDEXED BY questions_of_branch ON i.branch = b.key" +
+  " WHERE t.id = @thread AND r.status = 'waiting'" +
+  questionsWanted;
+
+interface QuestionParameters {
+  readonly graph: string | null;
+  readonly name: string | null;
+  readonly at: number;
+  readonly before: number;
+  readonly limit: number;
+}
 
 const timerColumns = "SELECT t.id AS thread, b.name AS branch, m.id, m.kind, m.generation, m.due, m.about, m.sum FROM ";
 
@@ -108,29 +226,76 @@ const timerListOfThread =
   "threads t CROSS JOIN branches b ON b.thread = t.key CROSS JOIN timers m ON m.branch = b.key" +
   " WHERE t.id = ? AND m.due <= ? ORDER BY m.due, m.id, b.name LIMIT ?";
 
-export function createReader(db: Database): Reader {
+export function createReader(db: Database, vault?: Vault): Reader {
+  const secretOf = db.prepare<[string], Payload | null>("SELECT secret FROM threads WHERE id = ?").pluck();
+  let current: { readonly thread: string; readonly seals: Seals | undefined } | undefined;
+
   const lineByName = db.prepare<[string, string | null], Line>(
     "SELECT b.key, b.name, b.parent, b.origin, b.run FROM branches b JOIN threads t ON t.key = b.thread WHERE t.id = ? AND b.name = coalesce(?, t.head)",
   );
   const lineByKey = db.prepare<[number], Line>("SELECT key, name, parent, origin, run FROM branches WHERE key = ?");
-  const threadById = db.prepare<[string], ThreadColumns>(threadColumns + " WHERE t.id = ?");
-  const threadList = db.prepare<[{ graph: string | null; status: string | null; limit: number }], ThreadColumns>(
-    threadColumns +
-      " WHERE (@graph IS NULL OR g.name = @graph) AND (@status IS NULL OR r.status = @status) ORDER BY t.updated DESC, t.key DESC LIMIT @limit",
+  const threadById = db.prepare<[{ id: string; dead: string }], ThreadColumns>(
+    threadColumns + threadsWithRuns + " WHERE t.id = @id",
   );
+  const threadList = db.prepare<[ThreadParameters], ThreadColumns>(
+    threadColumns + threadsWithRuns + " WHERE" + threadFilter,
+  );
+  const threadListOfStatus = db.prepare<[ThreadParameters], ThreadColumns>(
+    threadColumns + threadsOfStatus + " WHERE " + storedIn + " AND" + threadFilter,
+  );
+  const keyOfThread = db.prepare<[string], number>("SELECT key FROM threads WHERE id = ?").pluck();
+  const ownersOfRunning = db
+    .prepare<[], number>(
+      "SELECT DISTINCT t.owner FROM runs r CROSS JOIN threads t ON t.key = r.thread" +
+        " WHERE r.status = 'running' AND t.owner IS NOT NULL AND r.epoch = t.epoch",
+    )
+    .pluck();
+  const ownerOfThread = db
+    .prepare<[string], number>("SELECT owner FROM threads WHERE id = ? AND owner IS NOT NULL")
+    .pluck();
   const branchList = db.prepare<[string], { name: string; from: number | null; head: number | null }>(
     'SELECT b.name, b.origin AS "from", (SELECT max(c.key) & 0xffffff FROM checkpoints c WHERE c.key BETWEEN b.key << 24 AND (b.key << 24) + 0xffffff) AS head' +
       " FROM threads t CROSS JOIN branches b INDEXED BY branches_of_thread ON b.thread = t.key" +
       " WHERE t.id = ? AND instr(b.name, '/') = 0 ORDER BY b.key",
   );
-  const runList = db.prepare<[{ thread: string | null; status: string | null; limit: number }], RunColumns>(
+  const runList = db.prepare<[RunParameters], RunColumns>(
+    runColumns + statusAsRead + " AS status" + runTables + " WHERE true" + runFilter,
+  );
+  const runsOfThread = db.prepare<[RunParameters], RunColumns>(
     runColumns +
-      " WHERE (@thread IS NULL OR t.id = @thread) AND (@status IS NULL OR r.status = @status) ORDER BY r.key DESC LIMIT @limit",
+      statusAsRead +
+      " AS status" +
+      runTables +
+      " WHERE r.thread = (SELECT key FROM threads WHERE id = @thread)" +
+      runFilter,
   );
-  const runsByStatus = db.prepare<[string, number], RunColumns>(
-    runColumns + " WHERE r.status = ? ORDER BY r.key DESC LIMIT ?",
+  const runsByStatus = db.prepare<[RunParameters], RunColumns>(
+    runColumns + statusAsRead + " AS status" + runTables + " WHERE " + storedIn + runFilter,
   );
-  const runByKey = db.prepare<[number], RunColumns>(runColumns + " WHERE r.key = ?");
+  const runByKey = db.prepare<[number], RunColumns>(runColumns + "r.status" + runTables + " WHERE r.key = ?");
+  const runByName = db.prepare<[number, string], RunColumns>(
+    runColumns + "r.status" + runTables + " WHERE r.thread = ? AND r.name = ?",
+  );
+  const keyOfRun = db
+    .prepare<[string, string], number>(
+      "SELECT r.key FROM threads t CROSS JOIN runs r ON r.thread = t.key WHERE t.id = ? AND r.id = ?",
+    )
+    .pluck();
+  const linesOfThread = db.prepare<[string], Line>(
+    "SELECT b.key, b.name, b.parent, b.origin, b.run FROM threads t JOIN branches b ON b.thread = t.key WHERE t.id = ? ORDER BY b.key",
+  );
+  const runsInOrder = db.prepare<[string], RunColumns>(
+    runColumns + "r.status" + runTables + " WHERE r.thread = (SELECT key FROM threads WHERE id = ?) ORDER BY r.key",
+  );
+  const awaitedOfLine = db
+    .prepare<[number], string>("SELECT id FROM interrupts WHERE branch = ? AND awaited = 1 ORDER BY key")
+    .pluck();
+  const idsOfLine = db
+    .prepare<[number, number], number>("SELECT key & 0xffffff FROM checkpoints WHERE key BETWEEN ? AND ? ORDER BY key")
+    .pluck();
+  const oldestBetween = db.prepare<[number, number, number], CheckpointColumns>(
+    checkpointColumns + " WHERE c.key BETWEEN ? AND ? ORDER BY c.key LIMIT ?",
+  );
   const newestBetween = db.prepare<[number, number, number], CheckpointColumns>(
     checkpointColumns + " WHERE c.key BETWEEN ? AND ? ORDER BY c.key DESC LIMIT ?",
   );
@@ -158,40 +323,67 @@ export function createReader(db: Database): Reader {
     effectColumns + " WHERE branch = ? AND step = ? ORDER BY key",
   );
   const interruptList = db.prepare<[number], Omit<InterruptColumns, "branch">>(
-    "SELECT id, step, task, node, name, payload, schema, raised, answer, answered, sum FROM interrupts WHERE branch = ? ORDER BY key",
+    "SELECT id, step, task, node, name, payload, schema, raised, expires, answer, answered, more, sum FROM interrupts" +
+      " WHERE branch = ? ORDER BY key",
   );
 
+  const nextOnBranches = db
+    .prepare<[{ thread: string; id: number }], number | null>(
+      "SELECT min((SELECT c.key & 0xffffff FROM checkpoints c WHERE c.key BETWEEN (b.key << 24) + @id AND (b.key << 24) + 0xffffff ORDER BY c.key LIMIT 1))" +
+        " FROM threads t JOIN branches b ON b.thread = t.key AND instr(b.name, '/') = 0 WHERE t.id = @thread",
+    )
+    .pluck();
+  const nextOnChildLines = db
+    .prepare<[{ thread: string; id: number }], number | null>(
+      "SELECT x.key & 0xffffff FROM threads t JOIN child_checkpoints x ON x.key BETWEEN (t.key << 24) + @id AND (t.key << 24) + 0xffffff" +
+        " WHERE t.id = @thread ORDER BY x.key LIMIT 1",
+    )
+    .pluck();
+  const lastOfThread = db.prepare<[string], number>("SELECT checkpoint FROM threads WHERE id = ?").pluck();
+  const factsBetween = db.prepare<[string, number, number, number], FactColumns>(
+    "SELECT f.seq, b.name AS branch, f.at, f.sum, f.text FROM threads t JOIN facts f ON f.thread = t.key JOIN branches b ON b.key = f.branch" +
+      " WHERE t.id = ? AND f.seq > ? AND f.seq < ? ORDER BY f.seq LIMIT ?",
+  );
+  const questions = db.prepare<[QuestionParameters], QuestionColumns>(questionList);
+  const questionsOfThread = db.prepare<[QuestionParameters & { thread: string }], QuestionColumns>(
+    questionListOfThread,
+  );
   const timersByDue = db.prepare<[number, number], TimerColumns>(timerList);
   const timersOfThread = db.prepare<[string, number, number], TimerColumns>(timerListOfThread);
 
+  /** What the values of a thread are sealed with; kept until `forgetSeals`, so that a page of rows asks once. */
+  function sealsOf(thread: string): Seals | undefined {
+    if (vault === undefined) return undefined;
+    const secret = secretOf.get(thread);
+    if (secret === undefined) return undefined;
+    if (current?.thread !== thread) current = { thread, seals: vault.of(thread, secret) };
+    return current.seals;
+  }
+
   /** A checkpoint with its deltas, when both are what was written. */
   function checked(thread: string, columns: CheckpointColumns): CheckpointWithDeltas {
-    const row = parsed(thread, columns);
+    const seals = sealsOf(thread);
+    const row = parsed(thread, columns, seals);
     const deltas = deltasOfCheckpoint
       .all(columns.id, columns.line)
-      .map((delta) => checkedDelta(thread, columns.id, delta));
-    if (checkpointHash(row, columns, deltas, columns.parentHash ?? undefined) === columns.hash)
+      .map((delta) => readDelta(seals, { thread, line: columns.branch, checkpoint: columns.id }, delta));
+    if (checkpointHash(row, columns, deltas, columns.parentHash ?? undefined, seals) === columns.hash)
       return { ...row, deltas };
     throw changed(thread, columns.id);
   }
 
-  function parsed(thread: string, columns: CheckpointColumns): CheckpointRow {
+  function parsed(thread: string, columns: CheckpointColumns, seals: Seals | undefined): CheckpointRow {
+    const { branch, id } = columns;
+    const control = opened(seals, thread, columns.control, () => controlPlace(branch, id));
     try {
-      return checkpointRow(columns);
+      return checkpointRow({ ...columns, control });
     } catch (cause) {
       throw changed(thread, columns.id, cause);
     }
   }
 
-  function checkedDelta(thread: string, checkpoint: number, columns: DeltaColumns): DeltaRow {
-    const row = deltaRow(columns);
-    if (deltaSum(row) === columns.sum) return row;
-    throw changed(thread, checkpoint);
-  }
-
   function checkedColumns(thread: string, columns: CheckpointColumns | undefined): CheckpointColumns | undefined {
-    if (columns !== undefined) checked(thread, columns);
-    return columns;
+    return columns === undefined ? undefined : { ...columns, control: checked(thread, columns).control };
   }
 
   /** A line and those before it, each with the newest checkpoint that counts. */
@@ -209,12 +401,17 @@ export function createReader(db: Database): Reader {
     until: number,
     based: ReadonlySet<string>,
   ): readonly (readonly [string, readonly DeltaRow[]])[] {
+    const seals = sealsOf(thread);
+    const at = { thread, line: line.name };
     return channelsOfLine
       .all(line.key)
       .filter(({ name }) => !based.has(name))
       .map(({ key, name }) => {
         const rows = deltasFromBase.all({ from: keyAt(key, 0), until: keyAt(key, until) });
-        return [name, rows.map((row) => checkedDelta(thread, row.checkpoint, { ...row, channel: name }))];
+        return [
+          name,
+          rows.map((row) => readDelta(seals, { ...at, checkpoint: row.checkpoint }, { ...row, channel: name })),
+        ];
       });
   }
 
@@ -222,36 +419,103 @@ export function createReader(db: Database): Reader {
     return checkedColumns(thread, checkpointOfThread.get({ thread, id }));
   }
 
+  /** The first checkpoint of a thread, on whatever line, from an id on. */
+  function nextId(thread: string, id: number): number | undefined {
+    const found = [nextOnBranches.get({ thread, id }), nextOnChildLines.get({ thread, id })].filter(
+      (next) => next != null,
+    );
+    return found.length === 0 ? undefined : Math.min(...found);
+  }
+
+  /** The first id whose number among the events may be above `after`: both count up together. */
+  function firstAfter(thread: string, after: number): number {
+    let low = 1;
+    let high = after <= 0 ? 1 : (lastOfThread.get(thread) ?? 0) + 1;
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      const id = nextId(thread, middle);
+      const seq = id === undefined ? undefined : checkpointOfThread.get({ thread, id })?.seq;
+      if (seq === undefined || seq > after) high = middle;
+      else low = (id ?? middle) + 1;
+    }
+    return low;
+  }
+
+  function openRun(columns: RunColumns): RunRow {
+    return readRun(sealsOf(columns.thread), columns);
+  }
+
   function headOf(thread: string, line: number): CheckpointColumns | undefined {
     return checkedColumns(thread, newestBetween.get(keyAt(line, 0), keyAt(line, largestCheckpoint), 1));
   }
 
   return {
+    seals: sealsOf,
+    secret: (thread) => secretOf.get(thread),
+    forgetSeals: () => {
+      current = undefined;
+    },
     line: (thread, branch) => lineByName.get(thread, branch ?? null),
     find,
     headOf,
+    lines: (thread) => linesOfThread.all(thread),
+    own: (thread, line, after, limit) =>
+      oldestBetween.all(keyAt(line.key, after + 1), keyAt(line.key, largestCheckpoint), limit).map((columns) => {
+        const { deltas, ...row } = checked(thread, columns);
+        const { graph, version, shape } = columns;
+        return { row, deltas, writtenBy: { graph, version, shape } };
+      }),
+    ids: (line) => idsOfLine.all(keyAt(line.key, 0), keyAt(line.key, largestCheckpoint)),
+    ownRuns: (thread) => runsInOrder.all(thread).map(openRun),
+    awaited: (line) => awaitedOfLine.all(line.key),
+    facts: (thread) =>
+      factsBetween.all(thread, -1, Number.MAX_SAFE_INTEGER, -1).map((row) => readFact(sealsOf(thread), thread, row)),
     run: (key) => {
       const found = runByKey.get(key);
-      return found === undefined ? undefined : runRow(found);
+      return found === undefined ? undefined : openRun(found);
     },
-    thread: (id) => {
-      const found = threadById.get(id);
+    runOfKey: (thread, key) => {
+      const found = runByName.get(thread, key);
+      return found === undefined ? undefined : openRun(found);
+    },
+    ownersAtWork: (thread) => (thread === undefined ? ownersOfRunning.all() : ownerOfThread.all(thread)),
+    thread: (id, dead) => {
+      const found = threadById.get({ id, dead: JSON.stringify(dead) });
       return found === undefined ? undefined : threadRow(found);
     },
-    threads: ({ graph, status, limit }) =>
-      threadList.all({ graph: graph ?? null, status: status ?? null, limit: limit ?? -1 }).map(threadRow),
+    threads: (filter, wanted, dead) => {
+      const { before } = filter;
+      const parameters = {
+        ...listParameters(filter, wanted, dead),
+        changed: before?.updatedAt ?? Number.MAX_SAFE_INTEGER,
+        before: (before === undefined ? undefined : keyOfThread.get(before.id)) ?? Number.MAX_SAFE_INTEGER,
+      };
+      return (wanted === undefined ? threadList : threadListOfStatus).all(parameters).map(threadRow);
+    },
     branches: (thread) =>
       branchList
         .all(thread)
         .map(({ name, from, head }) => ({ name, from: from ?? undefined, head: head ?? from ?? undefined })),
-    runs: ({ thread, status, limit }) =>
-      (thread === undefined && status !== undefined
-        ? runsByStatus.all(status, limit ?? -1)
-        : runList.all({ thread: thread ?? null, status: status ?? null, limit: limit ?? -1 })
-      ).map(runRow),
+    runs: (filter, wanted, dead) => {
+      const { thread, key, before } = filter;
+      const list = thread !== undefined ? runsOfThread : wanted !== undefined ? runsByStatus : runList;
+      const parameters = {
+        ...listParameters(filter, wanted, dead),
+        thread: thread ?? null,
+        name: key ?? null,
+        before: (before === undefined ? undefined : keyOfRun.get(before.thread, before.id)) ?? Number.MAX_SAFE_INTEGER,
+      };
+      return list.all(parameters).map(openRun);
+    },
     checkpoint: (thread, id) => {
       const found = find(thread, id);
       return found === undefined ? undefined : checkpointRow(found);
+    },
+    writtenBy: (thread, id) => {
+      const found = find(thread, id);
+      if (found === undefined) return undefined;
+      const { graph, version, shape } = found;
+      return { graph, version, shape };
     },
     head: (thread, branch) => {
       const line = lineByName.get(thread, branch ?? null);
@@ -289,24 +553,41 @@ export function createReader(db: Database): Reader {
       const line = lineByName.get(thread, branch);
       if (line === undefined) return [];
       const rows = step === undefined ? effectsOfLine.all(line.key) : effectsOfStep.all(line.key, step);
-      return rows.map((columns) => {
-        const row = effectRow(columns);
-        if (columns.sum === null || effectSum(row) === columns.sum) return row;
-        throw corrupt(`the effect "${row.key}" of step ${row.step} is not what was written`, {
-          thread,
-          branch,
-          task: row.task,
-        });
-      });
+      const seals = sealsOf(thread);
+      return rows.map((columns) => readEffect(seals, { thread, line: line.name }, columns));
     },
     interrupts: (thread, branch) => {
       const line = lineByName.get(thread, branch);
       if (line === undefined) return [];
-      return interruptList.all(line.key).map((columns) => {
-        const row = interruptRow({ ...columns, branch });
-        if (interruptSum(row) === columns.sum) return row;
-        throw corrupt(`the question "${row.id}" is not what was written`, { thread, branch, task: row.task });
-      });
+      const seals = sealsOf(thread);
+      return interruptList.all(line.key).map((row) => interruptRow(readQuestion(seals, thread, { ...row, branch })));
+    },
+    events: (thread, { after, from, limit }) => {
+      const checkpoints: CheckpointWithDeltas[] = [];
+      let id = nextId(thread, from === undefined ? firstAfter(thread, after) : from + 1);
+      for (; id !== undefined && checkpoints.length < limit; id = nextId(thread, id + 1)) {
+        const found = checkpointOfThread.get({ thread, id });
+        if (found !== undefined && found.seq > after) checkpoints.push(checked(thread, found));
+      }
+      const until = id === undefined ? Number.MAX_SAFE_INTEGER : (checkpoints[checkpoints.length - 1]?.seq ?? 0);
+      const facts = factsBetween
+        .all(thread, after, until, limit)
+        .map((columns): StoredEvent => ({ fact: readFact(sealsOf(thread), thread, columns) }));
+      const seqOf = (event: StoredEvent): number => ("fact" in event ? event.fact.seq : event.checkpoint.seq);
+      return [...facts, ...checkpoints.map((checkpoint) => ({ checkpoint }))]
+        .sort((one, other) => seqOf(one) - seqOf(other))
+        .slice(0, limit);
+    },
+    questions: ({ thread, graph, key, at, before, limit }) => {
+      const wanted: QuestionParameters = {
+        graph: graph ?? null,
+        name: key ?? null,
+        at: at ?? Number.NEGATIVE_INFINITY,
+        before: before?.place ?? Number.MAX_SAFE_INTEGER,
+        limit: limit ?? -1,
+      };
+      const found = thread === undefined ? questions.all(wanted) : questionsOfThread.all({ ...wanted, thread });
+      return found.map((row) => questionRow(readQuestion(sealsOf(row.thread), row.thread, row)));
     },
     timers: ({ thread, dueBy = Number.POSITIVE_INFINITY, limit = -1 }) => {
       const found = thread === undefined ? timersByDue.all(dueBy, limit) : timersOfThread.all(thread, dueBy, limit);
@@ -316,6 +597,24 @@ export function createReader(db: Database): Reader {
         throw corrupt(`the timer "${row.id}" is not what was written`, { thread: row.thread, branch: row.branch });
       });
     },
+  };
+}
+
+function listParameters(
+  { graph, metadata, since, until, limit }: RunFilter | ThreadFilter,
+  wanted: readonly RunStatus[] | undefined,
+  dead: readonly number[],
+): Omit<ListParameters, "before"> {
+  const stored = wanted?.map((status) => (status === "crashed" ? "running" : status));
+  return {
+    graph: graph ?? null,
+    metadata: metadata === undefined ? null : JSON.stringify(metadata),
+    wanted: wanted === undefined ? null : JSON.stringify(wanted),
+    stored: stored === undefined ? null : JSON.stringify(stored),
+    dead: JSON.stringify(dead),
+    since: since ?? Number.MIN_SAFE_INTEGER,
+    until: until ?? Number.MAX_SAFE_INTEGER,
+    limit: limit ?? -1,
   };
 }
 

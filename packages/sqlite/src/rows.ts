@@ -1,7 +1,18 @@
 /** Rows as SQLite gives them, the values they stand for, and the sums by which a changed row is noticed (fault F6). */
 import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
-import type { CheckpointRow, DeltaRow, EffectRow, InterruptRow, RunRow, ThreadRow, TimerRow } from "@statewright/core";
+import type {
+  CheckpointRow,
+  DeltaRow,
+  EffectRow,
+  EventRow,
+  InterruptRow,
+  QuestionRow,
+  RunRow,
+  ThreadRow,
+  TimerRow,
+} from "@statewright/core";
+import type { Seals } from "./vault.ts";
 
 /** What a value is when SQLite has read it: absent is null. */
 type Nullable<Value> = Value | null;
@@ -52,6 +63,7 @@ export interface EffectColumns {
   readonly started: number;
   readonly ended: Nullable<number>;
   readonly stage: Nullable<string>;
+  readonly args: Nullable<string>;
   readonly sum: Nullable<number>;
   readonly outcome: Nullable<string>;
 }
@@ -68,7 +80,17 @@ export interface InterruptColumns {
   readonly raised: number;
   readonly answer: Nullable<string>;
   readonly answered: Nullable<number>;
+  readonly expires: Nullable<number>;
+  /** What few questions have, as one object. */
+  readonly more: Nullable<string>;
   readonly sum: number;
+}
+
+export interface QuestionColumns extends InterruptColumns {
+  readonly thread: string;
+  readonly run: string;
+  readonly graph: string;
+  readonly place: number;
 }
 
 export interface TimerColumns {
@@ -82,6 +104,14 @@ export interface TimerColumns {
   readonly sum: number;
 }
 
+export interface FactColumns {
+  readonly seq: number;
+  readonly branch: string;
+  readonly at: number;
+  readonly sum: number;
+  readonly text: string;
+}
+
 export interface RunColumns {
   readonly id: string;
   readonly thread: string;
@@ -93,6 +123,12 @@ export interface RunColumns {
   readonly started: number;
   readonly ended: Nullable<number>;
   readonly error: Nullable<string>;
+  /** The idempotency key. */
+  readonly name: Nullable<string>;
+  readonly metadata: Nullable<string>;
+  readonly input: Nullable<string>;
+  /** What few runs have, as one object. */
+  readonly more: Nullable<string>;
 }
 
 export interface ThreadColumns {
@@ -128,7 +164,7 @@ export function deltaRow({ channel, kind, base, text }: DeltaColumns): DeltaRow 
 }
 
 export function effectRow(columns: EffectColumns): EffectRow {
-  const { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, outcome, stage } =
+  const { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, outcome, stage, args } =
     columns;
   return {
     step,
@@ -144,11 +180,12 @@ export function effectRow(columns: EffectColumns): EffectRow {
     ...(ended === null ? {} : { endedAt: ended }),
     ...(outcome === null ? {} : { outcome }),
     ...(stage === null ? {} : { stage }),
+    ...(args === null ? {} : { args }),
   };
 }
 
 export function interruptRow(columns: InterruptColumns): InterruptRow {
-  const { id, branch, step, task, node, name, payload, schema, raised, answer, answered } = columns;
+  const { id, branch, step, task, node, name, payload, schema, raised, expires, answer, answered, more } = columns;
   return {
     id,
     branch,
@@ -161,7 +198,23 @@ export function interruptRow(columns: InterruptColumns): InterruptRow {
     ...(schema === null ? {} : { schema: JSON.parse(schema) }),
     ...(answer === null ? {} : { answer }),
     ...(answered === null ? {} : { answeredAt: answered }),
+    ...(expires === null ? {} : { expiresAt: expires }),
+    ...(more === null ? {} : (JSON.parse(more) as MoreOfQuestion)),
   };
+}
+
+type MoreOfQuestion = Pick<InterruptRow, "onExpire" | "expiredAt" | "answeredBy" | "about">;
+
+/** What few questions have, as text; nothing where a question has none of it. */
+export function moreOfQuestion({ onExpire, expiredAt, answeredBy, about }: MoreOfQuestion): string | null {
+  if (onExpire === undefined && expiredAt === undefined && answeredBy === undefined && about === undefined) return null;
+  return JSON.stringify({ onExpire, expiredAt, answeredBy, about });
+}
+
+/** An open question with what waits for it. */
+export function questionRow(columns: QuestionColumns): QuestionRow {
+  const { thread, run, graph, place } = columns;
+  return { ...interruptRow(columns), thread, run, graph, place };
 }
 
 export function timerRow({ thread, branch, id, kind, generation, due, about }: TimerColumns): TimerRow {
@@ -169,7 +222,8 @@ export function timerRow({ thread, branch, id, kind, generation, due, about }: T
 }
 
 export function runRow(columns: RunColumns): RunRow {
-  const { id, thread, branch, graph, version, status, attempt, started, ended, error } = columns;
+  const { id, thread, branch, graph, version, status, attempt, started, ended, error, name, metadata, input, more } =
+    columns;
   return {
     id,
     thread,
@@ -181,6 +235,28 @@ export function runRow(columns: RunColumns): RunRow {
     startedAt: started,
     ...(ended === null ? {} : { endedAt: ended }),
     ...(error === null ? {} : { error: JSON.parse(error) }),
+    ...(name === null ? {} : { key: name }),
+    ...(metadata === null ? {} : { metadata: JSON.parse(metadata) }),
+    ...(input === null ? {} : { input }),
+    ...(more === null ? {} : moreOf(more)),
+  };
+}
+
+type MoreOfRun = Pick<RunRow, "reason" | "queuedAt" | "stops" | "recovered">;
+
+/** What few runs have, as text; nothing where a run has none of it. */
+export function moreText({ reason, queuedAt, stops, recovered }: MoreOfRun): string | null {
+  if (reason === undefined && queuedAt === undefined && stops === undefined && recovered === undefined) return null;
+  return JSON.stringify({ reason, queuedAt, stops, recovered });
+}
+
+function moreOf(text: string): MoreOfRun {
+  const { reason, queuedAt, stops, recovered } = JSON.parse(text) as MoreOfRun;
+  return {
+    ...(reason === undefined ? {} : { reason }),
+    ...(queuedAt === undefined ? {} : { queuedAt }),
+    ...(stops === undefined ? {} : { stops }),
+    ...(recovered === undefined ? {} : { recovered }),
   };
 }
 
@@ -194,6 +270,7 @@ export function checkpointHash(
   { graph, version, shape }: WrittenBy,
   deltas: readonly DeltaRow[],
   parentHash: string | undefined,
+  seals?: Pick<Seals, "hash">,
 ): string {
   const { id, step, parent, source, nodes, run, at, durationMs, seq, bytes, control } = row;
   const sorted = deltas.length < 2 ? deltas : deltas.toSorted((one, other) => (one.channel < other.channel ? -1 : 1));
@@ -218,7 +295,7 @@ export function checkpointHash(
   ];
   let text = `${JSON.stringify(head)}\n${control}`;
   for (const delta of sorted) text += delta.text;
-  return hash("sha256", text, "base64");
+  return seals === undefined ? hash("sha256", text, "base64") : seals.hash(text);
 }
 
 /** The sum of one delta, by which a state is checked without the rest of each checkpoint. */
@@ -230,6 +307,7 @@ export function deltaSum({ channel, kind, base, text }: DeltaRow): number {
 export function effectSum(row: EffectRow): number {
   const { step, task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, outcome, stage } =
     row;
+  const { args } = row;
   const head = JSON.stringify([
     step,
     task,
@@ -243,17 +321,25 @@ export function effectSum(row: EffectRow): number {
     startedAt,
     endedAt,
     stage,
+    args,
   ]);
   return crc32(outcome ?? "", crc32(head));
 }
 
 /** The sum of a question and its answer. */
 export function interruptSum(interrupt: InterruptRow): number {
-  const { id, step, task, node, key, payload, schema, raisedAt, answer, answeredAt } = interrupt;
-  return crc32(JSON.stringify([id, step, task, node, key, payload, schema, raisedAt, answer, answeredAt]));
+  const { id, step, task, node, key, payload, schema, raisedAt, answer, answeredAt, expiresAt } = interrupt;
+  const more = moreOfQuestion(interrupt);
+  return crc32(
+    JSON.stringify([id, step, task, node, key, payload, schema, raisedAt, answer, answeredAt, expiresAt, more]),
+  );
 }
 
 /** The sum of a timer. */
+export function factSum({ seq, branch, at, text }: EventRow): number {
+  return crc32(JSON.stringify([seq, branch, at, text]));
+}
+
 export function timerSum({ id, kind, generation, dueAt, about }: Omit<TimerRow, "thread" | "branch">): number {
   return crc32(JSON.stringify([id, kind, generation, dueAt, about]));
 }

@@ -8,6 +8,9 @@
  * Child lines stand among the branches, and a thread can have very many. So branches are listed by an index that has no
  * child lines, and a checkpoint of a child line is found by its id in a table of its own, whose key is thread and id.
  *
+ * Where retention has removed checkpoints of a branch, an anchor has the key of the last of them, its hash, from which
+ * those after it are checked, and the hash of the deltas that are left of what was removed.
+ *
  * A migration is a list of statements, each exactly as SQLite keeps it in `sqlite_master`: a file whose schema reads
  * otherwise is not opened.
  */
@@ -28,6 +31,10 @@ export const migrations: readonly (readonly string[])[] = [
   shape TEXT NOT NULL,
   UNIQUE (name, version, shape)
 ) STRICT`,
+    `CREATE TABLE settings (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID`,
     `CREATE TABLE owners (
   key INTEGER PRIMARY KEY AUTOINCREMENT,
   pid INTEGER NOT NULL,
@@ -43,8 +50,10 @@ export const migrations: readonly (readonly string[])[] = [
   epoch INTEGER NOT NULL,
   seq INTEGER NOT NULL,
   checkpoint INTEGER NOT NULL,
+  queued INTEGER NOT NULL,
   created INTEGER NOT NULL,
-  updated INTEGER NOT NULL
+  updated INTEGER NOT NULL,
+  secret BLOB
 ) STRICT`,
     `CREATE TABLE branches (
   key INTEGER PRIMARY KEY,
@@ -72,11 +81,18 @@ export const migrations: readonly (readonly string[])[] = [
   status TEXT NOT NULL,
   attempt INTEGER NOT NULL,
   started INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
   ended INTEGER,
-  error TEXT,
+  error ANY,
+  name TEXT,
+  metadata TEXT,
+  input ANY,
+  more ANY,
   UNIQUE (thread, id)
 ) STRICT`,
     `CREATE INDEX runs_by_status ON runs (status)`,
+    `CREATE INDEX runs_by_graph ON runs (graph, started)`,
+    `CREATE UNIQUE INDEX runs_by_name ON runs (thread, name) WHERE name IS NOT NULL`,
     `CREATE TABLE checkpoints (
   key INTEGER PRIMARY KEY,
   step INTEGER NOT NULL,
@@ -90,7 +106,7 @@ export const migrations: readonly (readonly string[])[] = [
   bytes INTEGER NOT NULL,
   graph INTEGER NOT NULL,
   hash TEXT NOT NULL,
-  control TEXT NOT NULL
+  control ANY NOT NULL
 ) STRICT`,
     `CREATE TABLE child_checkpoints (
   key INTEGER PRIMARY KEY,
@@ -101,7 +117,13 @@ export const migrations: readonly (readonly string[])[] = [
   kind TEXT NOT NULL,
   base INTEGER NOT NULL,
   sum INTEGER NOT NULL,
-  text TEXT NOT NULL
+  text ANY NOT NULL
+) STRICT`,
+    `CREATE TABLE anchors (
+  key INTEGER PRIMARY KEY,
+  seq INTEGER NOT NULL,
+  hash TEXT NOT NULL,
+  kept TEXT NOT NULL
 ) STRICT`,
     `CREATE TABLE effects (
   key INTEGER PRIMARY KEY,
@@ -118,8 +140,9 @@ export const migrations: readonly (readonly string[])[] = [
   started INTEGER NOT NULL,
   ended INTEGER,
   stage TEXT,
+  args ANY,
   sum INTEGER,
-  outcome TEXT,
+  outcome ANY,
   UNIQUE (branch, step, task, call)
 ) STRICT`,
     `CREATE TABLE interrupts (
@@ -130,14 +153,19 @@ export const migrations: readonly (readonly string[])[] = [
   task TEXT NOT NULL,
   node TEXT NOT NULL,
   name TEXT NOT NULL,
-  payload TEXT NOT NULL,
+  payload ANY NOT NULL,
   schema TEXT,
   raised INTEGER NOT NULL,
-  answer TEXT,
+  expires INTEGER,
+  answer ANY,
   answered INTEGER,
+  more ANY,
+  awaited INTEGER NOT NULL,
   sum INTEGER NOT NULL,
   UNIQUE (branch, id)
 ) STRICT`,
+    `CREATE INDEX questions ON interrupts (key) WHERE awaited = 1`,
+    `CREATE INDEX questions_of_branch ON interrupts (branch) WHERE awaited = 1`,
     `CREATE TABLE timers (
   branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
   id TEXT NOT NULL,
@@ -149,6 +177,15 @@ export const migrations: readonly (readonly string[])[] = [
   PRIMARY KEY (branch, id)
 ) STRICT, WITHOUT ROWID`,
     `CREATE INDEX timers_by_due ON timers (due, id)`,
+    `CREATE TABLE facts (
+  thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
+  seq INTEGER NOT NULL,
+  branch INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  sum INTEGER NOT NULL,
+  text ANY NOT NULL,
+  PRIMARY KEY (thread, seq)
+) STRICT, WITHOUT ROWID`,
     `CREATE VIEW history AS
   SELECT threads.id AS thread, branches.name AS branch, checkpoints.key & 0xffffff AS id, step, checkpoints.parent, source, nodes,
     datetime(at / 1000, 'unixepoch') AS at, duration, checkpoints.seq, bytes,

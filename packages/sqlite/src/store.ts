@@ -5,6 +5,7 @@ import {
   type ClaimRequest,
   type Commit,
   checkId,
+  type QueueWrite,
   StatewrightError,
   type Store,
   storeRules,
@@ -12,13 +13,35 @@ import {
   type World,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
+import { type BackupOptions, backupTo } from "./backup.ts";
 import { createCommitter } from "./committer.ts";
+import { createCuts } from "./cuts.ts";
 import { openDatabase } from "./database.ts";
 import type { Durability } from "./durability.ts";
 import { asStoreError } from "./errors.ts";
+import { createImages } from "./image.ts";
 import { createOwner } from "./owner.ts";
 import { createReader, type Reader } from "./reader.ts";
+import { createReserve } from "./reserve.ts";
+import { rotateAll, rotateThread } from "./rotation.ts";
+import { createSweeper } from "./sweeper.ts";
+import { vacuum } from "./vacuum.ts";
+import { createVault, type Encryption } from "./vault.ts";
+import { createVerifier, type VerifyReport, verifyStore } from "./verify.ts";
 import { createWriter, forgetLine, type Held, type Writer } from "./writer.ts";
+
+/** A store in a SQLite file, and what its operator does with the file. */
+export interface SqliteStore extends Store {
+  /**
+   * Write a copy of the file, as of one moment, while writers go on. Throws `store_exists` for a file that is there, unless
+   * it may be overwritten.
+   */
+  backup(path: string, options?: BackupOptions): Promise<void>;
+  /** Look at every row of a thread, or of all: each chain of checkpoints from its anchor on, each sum. */
+  verify(thread?: string): Promise<VerifyReport>;
+  /** Seal what is not sealed with the newest key again, of a thread or of all; gives how many rows were. */
+  rotate(thread?: string): Promise<number>;
+}
 
 export interface SqliteStoreOptions {
   /** How a commit meets a power cut: `full` (the default) loses nothing that was told; `normal` may lose the last commits. */
@@ -27,25 +50,49 @@ export interface SqliteStoreOptions {
   readonly world?: World;
   /** Refuse with `store_full` what would make the file larger than this, in bytes; no bound by default. */
   readonly maxBytes?: number;
+  /** Where the file may lie: on a `local` disk (the default), or on `any` file system, also one of the network. */
+  readonly fileSystem?: "local" | "any";
+  /**
+   * Keep what threads hold encrypted, under keys of 32 bytes: the first that `keys` gives for a thread writes, all read.
+   * There is no search over what is encrypted.
+   */
+  readonly encryption?: Encryption;
 }
 
 /**
  * A store that keeps threads in the SQLite file at `path`; `":memory:"` keeps them in this process, for tests. Throws
  * `invalid_option`, `store_corrupt` for a file that is not ours or was changed, `store_newer`, `store_locked`, `store_full`.
  */
-export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
+export function sqliteStore(path: string, options: SqliteStoreOptions = {}): SqliteStore {
   checkOptions(path, options);
-  const { durability = "full", world = systemWorld(), maxBytes } = options;
-  const { db, file } = openDatabase(path, durability, maxBytes);
+  const { durability = "full", world = systemWorld(), maxBytes, encryption, fileSystem } = options;
+  const { db, file, lacksLog } = openDatabase(path, {
+    durability,
+    withKeys: encryption !== undefined,
+    anywhere: fileSystem === "any",
+  });
+  if (lacksLog)
+    world.log(
+      "warn",
+      "the file was copied without its log, or the log was removed: what was written last may be missing",
+      { path },
+    );
+  const vault = encryption === undefined ? undefined : createVault(encryption);
   const owner = createOwner(db, file);
-  const reader = createReader(db);
-  const writer = createWriter(db, owner, reader);
-  const committer = createCommitter(db, world);
+  const reader = createReader(db, vault);
+  const writer = createWriter(db, { owner, reader, vault });
+  const imageOf = createImages(db, reader, createCuts(db));
+  const sweeper = createSweeper(db, reader);
+  const verifier = createVerifier(db, { reader, cuts: createCuts(db), sweeper });
+  const beginRead = db.prepare("BEGIN");
+  const endRead = db.prepare("COMMIT");
+  const reserve = createReserve(db, file, maxBytes);
+  const committer = createCommitter(db, world, reserve.lend);
   const threads: Map<string, Held> = new Map();
   let closed = false;
 
   function write<Value>(
-    thread: string,
+    thread: string | undefined,
     run: () => Value,
     done: (value: Value) => void = () => undefined,
   ): Promise<Value> {
@@ -54,9 +101,10 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
       let value: Value;
       let registered = false;
       committer.add({
-        thread,
+        ...(thread === undefined ? {} : { thread }),
         run: () => {
           const before = owner.id();
+          reader.forgetSeals();
           try {
             value = run();
           } finally {
@@ -68,6 +116,8 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
         },
         told: (failure) => {
           if (failure !== undefined) return reject(failure);
+          // The file itself must name its owner, not only its log: so a copy without the log is known for what it is.
+          if (registered) copyLog(db, world, "PASSIVE");
           done(value);
           resolve(value);
         },
@@ -77,31 +127,50 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
 
   async function read<Value>(work: (reader: Reader) => Value, thread?: string): Promise<Value> {
     if (closed) throw storeRules.closed("sqlite");
+    reader.forgetSeals();
     try {
+      // One moment for all that is read: meanwhile others may delete and prune.
+      beginRead.run();
       return work(reader);
     } catch (thrown) {
       throw asStoreError(thrown, thread === undefined ? {} : { thread });
+    } finally {
+      if (db.inTransaction) endRead.run();
     }
   }
 
-  function commit(commit: Commit, told: (failure?: StatewrightError) => void): void {
+  /** A read that says of runs whether they are at work: owners that it has not heard of yet are looked for first. */
+  async function readStatus<Value>(
+    work: (reader: Reader, dead: readonly number[]) => Value,
+    thread?: string,
+  ): Promise<Value> {
+    const isKnown = (id: number): boolean => id === owner.id() || owner.isDead(id);
+    const strangers = (await read((from) => from.ownersAtWork(thread), thread)).filter((id) => !isKnown(id));
+    // Who lives is told inside a write transaction only, in which nobody else looks.
+    if (strangers.length > 0) await write(thread, () => strangers.map((id) => owner.isAlive(id)));
+    return await read((from) => work(from, owner.dead()), thread);
+  }
+
+  function commit(commit: Commit, told: (failure?: StatewrightError, queued?: number) => void): void {
     if (closed) {
       world.schedule.soon(() => told(storeRules.closed("sqlite")));
       return;
     }
     let held: Held | undefined;
+    let queued: number | undefined;
     committer.add({
       thread: commit.thread,
+      last: commit.release === true && commit.checkpoint === undefined,
       run: () => {
         held = threads.get(commit.thread);
-        writer.commit(commit, held);
+        queued = writer.commit(commit, held);
       },
       undo: () => {
         if (held !== undefined) forgetLine(held, commit.branch);
       },
       told: (failure) => {
         forget(commit, failure);
-        told(failure);
+        told(failure, queued);
       },
     });
   }
@@ -139,19 +208,23 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
       checkId("branch", fork.branch);
       return await write(fork.thread, () => writer.branch(fork, letGoAt(fork.thread)));
     },
-    thread: (id) => read((from) => from.thread(id), id),
-    threads: (filter = {}) =>
-      read((from) => {
-        storeRules.checkFilter("threads", filter, ["graph", "status"]);
-        return from.threads(filter);
-      }),
+    enqueue: async (put: QueueWrite) => {
+      checkId("thread", put.thread);
+      return await write(put.thread, () => writer.enqueue(put));
+    },
+    dequeue: (thread, run, ended) => write(thread, () => writer.dequeue(thread, run, ended)),
+    thread: (id) => readStatus((from, dead) => from.thread(id, dead), id),
+    threads: async (filter = {}) => {
+      const wanted = storeRules.checkThreadFilter(filter);
+      return await readStatus((from, dead) => from.threads(filter, wanted, dead));
+    },
     branches: (thread) => read((from) => from.branches(thread), thread),
-    runs: (filter = {}) =>
-      read((from) => {
-        storeRules.checkFilter("runs", filter, ["thread", "status"]);
-        return from.runs(filter);
-      }),
+    runs: async (filter = {}) => {
+      const wanted = storeRules.checkRunFilter(filter);
+      return await readStatus((from, dead) => from.runs(filter, wanted, dead), filter.thread);
+    },
     checkpoint: (thread, id) => read((from) => from.checkpoint(thread, id), thread),
+    writtenBy: (thread, checkpoint) => read((from) => from.writtenBy(thread, checkpoint), thread),
     head: (thread, branch) => read((from) => from.head(thread, branch), thread),
     history: (thread, page) =>
       read((from) => {
@@ -161,15 +234,51 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sto
     state: (thread, checkpoint) => read((from) => from.state(thread, checkpoint), thread),
     effects: (thread, branch, step) => read((from) => from.effects(thread, branch, step), thread),
     interrupts: (thread, branch) => read((from) => from.interrupts(thread, branch), thread),
+    events: (thread, page) =>
+      read((from) => {
+        storeRules.checkFilter("events", page, ["after", "from"]);
+        return from.events(thread, page);
+      }),
+    questions: (filter = {}) =>
+      read((from) => {
+        storeRules.checkFilter("questions", filter, storeRules.questionFilterKeys);
+        return from.questions(filter);
+      }),
     timers: (filter = {}) =>
       read((from) => {
         storeRules.checkFilter("timers", filter, ["thread", "dueBy"]);
         return from.timers(filter);
       }),
+    delete: async (id) => {
+      await write(
+        id,
+        () => erasing(db, () => writer.remove(id, letGoAt(id))),
+        () => threads.delete(id),
+      );
+    },
+    image: (id) => read(() => imageOf(id), id),
+    insert: async (image) => {
+      await write(image.id, () => writer.insert(image));
+    },
+    prune: (prune) => write(prune.thread, () => erasing(db, () => writer.prune(prune))),
+    vacuum: () => vacuum(db, world, () => closed),
+    backup: async (target, backup = {}) => {
+      if (closed) throw storeRules.closed("sqlite");
+      storeRules.checkKeys("backup", backup, ["overwrite"]);
+      await backupTo(db, target, backup);
+    },
+    verify: (thread) => verifyStore(verifier, (work) => read(work, thread), thread),
+    rotate: async (thread) => {
+      if (vault === undefined)
+        throw invalid("a store without encryption has no keys to rotate", "Open it with encryption: { keys }");
+      const change = { reader, vault, sweeper };
+      if (thread !== undefined) return await rotateThread(change, write, thread);
+      return await rotateAll(change, write, (after) => read(() => verifier.threads(after)));
+    },
     close: () => {
       if (closed) return;
       closed = true;
-      committer.close(() => (owner.id() === undefined ? undefined : farewell(writer, threads, owner.leave)));
+      committer.close(() => (owner.isAnyNamed() ? farewell(writer, threads, owner.leave) : undefined));
       owner.close();
       closeDatabase(db, world);
     },
@@ -190,12 +299,25 @@ function farewell(writer: Writer, threads: ReadonlyMap<string, Held>, leave: () 
 
 /** The log is copied into the file when that is possible; where it is not, nothing is lost: the next to open the file reads the log. */
 function closeDatabase(db: Database, world: World): void {
+  copyLog(db, world, "TRUNCATE");
+  db.close();
+}
+
+function copyLog(db: Database, world: World, how: "PASSIVE" | "TRUNCATE"): void {
   try {
-    db.pragma("wal_checkpoint(TRUNCATE)");
+    db.pragma(how === "PASSIVE" ? "wal_checkpoint(PASSIVE)" : "wal_checkpoint(TRUNCATE)");
   } catch (thrown) {
     world.log("warn", "the log could not be copied into the file", { error: asStoreError(thrown).message });
+  }
+}
+
+/** What was removed is overwritten at once where it stands; copies in pages that were free before go with `vacuum`. */
+function erasing<Value>(db: Database, work: () => Value): Value {
+  db.pragma("secure_delete = ON");
+  try {
+    return work();
   } finally {
-    db.close();
+    db.pragma("secure_delete = OFF");
   }
 }
 
@@ -203,12 +325,16 @@ function closeDatabase(db: Database, world: World): void {
 const smallestBytes = 128 * 1024;
 
 function checkOptions(path: string, options: SqliteStoreOptions): void {
-  storeRules.checkKeys("sqliteStore", options, ["durability", "world", "maxBytes"]);
+  storeRules.checkKeys("sqliteStore", options, ["durability", "world", "maxBytes", "fileSystem", "encryption"]);
   if (typeof path !== "string" || path.trim() === "" || path.includes("\0") || path.startsWith("file:"))
     throw invalid(`the path is ${JSON.stringify(path)}`, 'Give the path of a file, or ":memory:"');
-  const { durability = "full", maxBytes } = options;
+  const { durability = "full", maxBytes, fileSystem = "local", encryption } = options;
+  if (encryption !== undefined && typeof encryption?.keys !== "function")
+    throw invalid("encryption has no function keys", "Give encryption: { keys: (thread) => [{ id, key }] }");
   if (durability !== "full" && durability !== "normal")
     throw invalid(`durability is ${JSON.stringify(durability)}`, 'Use "full" or "normal"');
+  if (fileSystem !== "local" && fileSystem !== "any")
+    throw invalid(`fileSystem is ${JSON.stringify(fileSystem)}`, 'Use "local" or "any"');
   if (maxBytes !== undefined && !(Number.isInteger(maxBytes) && maxBytes >= smallestBytes))
     throw invalid(`maxBytes is ${maxBytes}`, `Give a whole number from ${smallestBytes}`);
 }

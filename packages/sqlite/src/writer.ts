@@ -9,26 +9,26 @@ import {
   type Commit,
   checkId,
   type EffectRow,
+  type EventRow,
   type InterruptRow,
+  type PruneWrite,
+  type QueueWrite,
   type RunRow,
   StatewrightError,
   storeRules,
+  type ThreadImage,
   type TimerChange,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
+import { createCuts, keptHash } from "./cuts.ts";
 import type { Owner } from "./owner.ts";
 import type { Reader } from "./reader.ts";
-import {
-  type CheckpointColumns,
-  checkpointHash,
-  checkpointRow,
-  deltaSum,
-  effectSum,
-  interruptSum,
-  timerSum,
-  type WrittenBy,
-} from "./rows.ts";
+import { createRetention } from "./retention.ts";
+import { type CheckpointColumns, checkpointHash, checkpointRow, timerSum, type WrittenBy } from "./rows.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
+import { controlPlace, deltaColumns, effectPayload, factColumns, questionPayload, runPayload } from "./sealed-rows.ts";
+import { createEraser } from "./thread-tables.ts";
+import type { Payload, Seals, Vault } from "./vault.ts";
 
 /** A thread that this store owns, and what it knows of it without asking the file again. */
 export interface Held {
@@ -42,8 +42,12 @@ export interface Held {
   last: number | undefined;
   /** The run that was written last. */
   run: RunKey | undefined;
+  /** How many runs are queued on the thread, as far as it is known. */
+  queued: number;
   /** Its run has let it go, which could not be written. */
   letGo: boolean;
+  /** What its values are sealed with. */
+  readonly seals: Seals | undefined;
 }
 
 interface RunKey {
@@ -77,8 +81,16 @@ export function forgetLine(held: Held, line: string): void {
 export interface Writer {
   /** Take a thread that nobody alive holds; one that is held under the epoch `letGoAt` counts as let go. */
   claim(request: ClaimRequest, letGoAt: number | undefined): { readonly claim: Claim; readonly held: Held };
-  commit(commit: Commit, held: Held | undefined): void;
+  /** Gives how many runs are queued on the thread. */
+  commit(commit: Commit, held: Held | undefined): number;
+  enqueue(write: QueueWrite): RunRow;
+  dequeue(thread: string, run: string, ended: { readonly at: number; readonly reason: string }): boolean;
   branch(write: BranchWrite, letGoAt: number | undefined): CheckpointRow;
+  /** Remove a thread that nobody alive holds. */
+  remove(thread: string, letGoAt: number | undefined): void;
+  insert(image: ThreadImage): void;
+  /** Gives how many checkpoints went. */
+  prune(write: PruneWrite): number;
   /** Let a thread go, inside the last transaction. */
   release(held: Held): void;
 }
@@ -90,14 +102,21 @@ interface ThreadState {
   readonly epoch: number;
   readonly seq: number;
   readonly checkpoint: number;
+  readonly queued: number;
 }
 
-export function createWriter(db: Database, owner: Owner, reader: Reader): Writer {
+export function createWriter(
+  db: Database,
+  { owner, reader, vault }: { readonly owner: Owner; readonly reader: Reader; readonly vault: Vault | undefined },
+): Writer {
+  const cuts = createCuts(db);
+  const eraser = createEraser(db);
+  const retain = createRetention(db, { reader, cuts, eraser });
   const threadState = db.prepare<[string], ThreadState>(
-    "SELECT key, head, owner, epoch, seq, checkpoint FROM threads WHERE id = ?",
+    "SELECT key, head, owner, epoch, seq, checkpoint, queued FROM threads WHERE id = ?",
   );
-  const addThread = db.prepare<[string, number, string, number, number]>(
-    "INSERT INTO threads (id, graph, head, epoch, seq, checkpoint, created, updated) VALUES (?, ?, ?, 0, 0, 0, ?, ?)",
+  const addThread = db.prepare<[string, number, string, number, number, Uint8Array | null]>(
+    "INSERT INTO threads (id, graph, head, epoch, seq, checkpoint, queued, created, updated, secret) VALUES (?, ?, ?, 0, 0, 0, 0, ?, ?, ?)",
   );
   const addLine = db.prepare<[number, string, number | null, number | null]>(
     "INSERT INTO branches (thread, name, parent, origin) VALUES (?, ?, ?, ?)",
@@ -111,10 +130,13 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
   const letGo = db.prepare<[number, number, number]>(
     "UPDATE threads SET owner = NULL WHERE key = ? AND epoch = ? AND owner = ?",
   );
-  const fence = db.prepare<[number, number, number, number | null, number | null, number, number, number]>(
+  const fence = db.prepare<[number, number, number, number | null, number | null, number, number, number, number]>(
     "UPDATE threads SET seq = max(seq, ?), checkpoint = max(checkpoint, ?), updated = max(updated, ?), graph = coalesce(?, graph), owner = ?" +
-      " WHERE key = ? AND epoch = ? AND owner = ?",
+      " WHERE key = ? AND epoch = ? AND owner = ? AND queued = ?",
   );
+  const queuedOf = db
+    .prepare<[number, number, number], number>("SELECT queued FROM threads WHERE key = ? AND epoch = ? AND owner = ?")
+    .pluck();
   const lastCheckpoint = db.prepare<[number], number>("SELECT checkpoint FROM threads WHERE key = ?").pluck();
 
   const graphKey = db
@@ -128,10 +150,19 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
 
   const runKey = db.prepare<[number, string], number>("SELECT key FROM runs WHERE thread = ? AND id = ?").pluck();
   const addRun = db.prepare(
-    "INSERT INTO runs (thread, branch, id, graph, version, status, attempt, started, ended, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO runs (version, status, attempt, started, epoch, ended, error, input, more, graph, thread, branch, id, name, metadata)" +
+      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
   );
   const changeRun = db.prepare(
-    "UPDATE runs SET branch = ?, graph = ?, version = ?, status = ?, attempt = ?, started = ?, ended = ?, error = ? WHERE key = ?",
+    "UPDATE runs SET version = ?, status = ?, attempt = ?, epoch = ?, ended = ?, error = ?, input = ?, more = ? WHERE key = ?",
+  );
+  const beginRun = db.prepare<[number, number]>("UPDATE runs SET started = ? WHERE key = ?");
+  const knownRun = db.prepare<[number, string], { key: number; status: RunRow["status"]; newest: number }>(
+    "SELECT r.key, r.status, b.run IS r.key AS newest FROM runs r JOIN branches b ON b.key = r.branch WHERE r.thread = ? AND r.id = ?",
+  );
+  const countQueued = db.prepare<[number, number]>("UPDATE threads SET queued = queued + ? WHERE key = ?");
+  const cancelQueued = db.prepare<[number, Payload | null, number]>(
+    "UPDATE runs SET status = 'cancelled', ended = ?, more = ?, input = NULL WHERE key = ?",
   );
   const newestRunOfThread = db.prepare<[number, number]>("UPDATE threads SET run = ? WHERE key = ?");
   const newestRunOfLine = db.prepare<[number, number]>("UPDATE branches SET run = ? WHERE key = ?");
@@ -143,29 +174,39 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
   const addChildCheckpoint = db.prepare<[number, number]>("INSERT INTO child_checkpoints (key, branch) VALUES (?, ?)");
   const addDelta = db.prepare("INSERT INTO deltas (key, kind, base, sum, text) VALUES (?, ?, ?, ?, ?)");
   const putEffect = db.prepare(
-    "INSERT INTO effects (branch, step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, sum, outcome)" +
-      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
+    "INSERT INTO effects (branch, step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args, sum, outcome)" +
+      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
       " ON CONFLICT (branch, step, task, call) DO UPDATE SET kind = excluded.kind, name = excluded.name, effect = excluded.effect," +
       " state = excluded.state, attempts = excluded.attempts, idempotency = excluded.idempotency, started = excluded.started," +
-      " ended = excluded.ended, stage = excluded.stage, sum = excluded.sum, outcome = excluded.outcome",
+      " ended = excluded.ended, stage = excluded.stage, args = excluded.args, sum = excluded.sum, outcome = excluded.outcome",
   );
-  const dropTasks = db.prepare<[number, number]>("DELETE FROM effects WHERE branch = ? AND step = ? AND kind = 'task'");
+  const dropTasks = db.prepare<[number, number]>(
+    "DELETE FROM effects WHERE branch = ? AND step = ? AND kind = 'task' AND effect <> 'once'",
+  );
   const dropOutcomes = db.prepare<[number, number]>(
     "UPDATE effects SET outcome = NULL, sum = NULL WHERE branch = ? AND step = ? AND effect <> 'once'",
   );
   const lastJournal = db.prepare<[number], number | null>("SELECT max(step) FROM effects WHERE branch = ?").pluck();
   const putInterrupt = db.prepare(
-    "INSERT INTO interrupts (branch, id, step, task, node, name, payload, schema, raised, answer, answered, sum)" +
-      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
+    "INSERT INTO interrupts (branch, id, step, task, node, name, payload, schema, raised, expires, answer, answered, more, awaited, sum)" +
+      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
       " ON CONFLICT (branch, id) DO UPDATE SET step = excluded.step, task = excluded.task, node = excluded.node, name = excluded.name," +
-      " payload = excluded.payload, schema = excluded.schema, raised = excluded.raised, answer = excluded.answer," +
-      " answered = excluded.answered, sum = excluded.sum",
+      " payload = excluded.payload, schema = excluded.schema, raised = excluded.raised, expires = excluded.expires," +
+      " answer = excluded.answer, answered = excluded.answered, more = excluded.more, awaited = excluded.awaited, sum = excluded.sum",
+  );
+  const awaitNothing = db.prepare<[number]>(
+    "UPDATE interrupts INDEXED BY questions_of_branch SET awaited = 0 WHERE branch = ? AND awaited = 1",
   );
 
+  const awaitAgain = db.prepare<[number, string]>("UPDATE interrupts SET awaited = 1 WHERE branch = ? AND id = ?");
   const putTimer = db.prepare(
     "INSERT INTO timers (branch, id, kind, generation, due, about, sum) VALUES (?, ?, ?, ?, ?, ?, ?)" +
       " ON CONFLICT (branch, id) DO UPDATE SET kind = excluded.kind, generation = excluded.generation, due = excluded.due," +
       " about = excluded.about, sum = excluded.sum WHERE excluded.generation >= timers.generation",
+  );
+  const moveHead = db.prepare<[string, number]>("UPDATE threads SET head = ? WHERE key = ?");
+  const addFact = db.prepare<[number, number, number, number, number, Payload]>(
+    "INSERT INTO facts (thread, seq, branch, at, sum, text) VALUES (?, ?, ?, ?, ?, ?)",
   );
   const dropTimer = db.prepare<[number, string, number]>(
     "DELETE FROM timers WHERE branch = ? AND id = ? AND generation <= ?",
@@ -195,7 +236,9 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
         ends: new Map([[branch, endAt(branch, lineKey, head)]]),
         last: state.checkpoint,
         run: run === undefined ? undefined : { id: run.id, key: line?.run as number },
+        queued: state.queued,
         letGo: false,
+        seals: reader.seals(thread),
       },
       claim: {
         epoch,
@@ -209,33 +252,29 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
         head: head === undefined ? undefined : checkpointRow(head),
         run,
         recovered,
+        queued: state.queued,
       },
     };
   }
 
-  function commit(commit: Commit, held: Held | undefined): void {
-    const { run, checkpoint, effects, interrupts, timers } = commit;
+  function commit(commit: Commit, held: Held | undefined): number {
+    const { run, checkpoint, effects, interrupts, timers, events } = commit;
     const self = owner.id();
     if (held === undefined || self === undefined || held.epoch !== commit.epoch) throw storeRules.fenced(commit);
     const last = held.last ?? lastCheckpoint.get(held.key) ?? 0;
-    const { changes } = fence.run(
-      commit.seq,
-      checkpoint?.row.id ?? 0,
-      storeRules.latestTime(commit),
-      checkpoint === undefined ? null : held.writer.key,
-      commit.release === true ? null : self,
-      held.key,
-      commit.epoch,
-      self,
-    );
-    if (changes === 0) throw storeRules.fenced(commit);
+    passFence(commit, held, self);
     let end = held.ends.get(commit.branch) ?? readEnd(held, commit);
-    if (run !== undefined) held.run = { id: run.id, key: putRun(held, end, run) };
-    const folded = checkpoint === undefined ? undefined : end.step;
+    if (run !== undefined) {
+      const put = putRun(held, end, run);
+      held.run = { id: run.id, key: put.key };
+      if (put.begins) held.queued -= 1;
+      if (run.status !== "waiting") awaitNothing.run(end.line);
+    }
+    const folded = checkpoint === undefined || checkpoint.row.step === end.step ? undefined : end.step;
     let journal = end.journal;
     for (const effect of effects ?? []) {
-      if (effect.step === folded && effect.kind === "task" && journal < folded) continue;
-      writeEffect(end.line, effect, effect.step === folded);
+      if (effect.step === folded && effect.kind === "task" && effect.effect !== "once" && journal < folded) continue;
+      writeEffect(held.seals, end, effect, effect.step === folded);
       if (effect.step !== folded && effect.step > journal) journal = effect.step;
     }
     if (journal > end.journal) end = { ...end, journal };
@@ -247,10 +286,34 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
       }
       end = writeCheckpoint(held, end, checkpoint);
     }
-    for (const interrupt of interrupts ?? []) writeInterrupt(end.line, interrupt);
+    for (const interrupt of interrupts ?? []) writeInterrupt(held.seals, end, interrupt);
     for (const change of timers ?? []) changeTimer(end.line, change);
+    for (const fact of events ?? []) writeFact(held, end.line, fact);
     held.last = checkpoint?.row.id ?? last;
     remember(held, end);
+    return held.queued;
+  }
+
+  /** The epoch is checked, and the length of the queue as it was known: where that has changed it is read, which costs others nothing. */
+  function passFence(commit: Commit, held: Held, self: number): void {
+    const { checkpoint, epoch } = commit;
+    for (;;) {
+      const { changes } = fence.run(
+        commit.seq,
+        checkpoint?.row.id ?? 0,
+        storeRules.latestTime(commit),
+        checkpoint === undefined ? null : held.writer.key,
+        commit.release === true ? null : self,
+        held.key,
+        epoch,
+        self,
+        held.queued,
+      );
+      if (changes > 0) return;
+      const queued = queuedOf.get(held.key, epoch, self);
+      if (queued === undefined) throw storeRules.fenced(commit);
+      held.queued = queued;
+    }
   }
 
   function remember({ ends }: Held, end: End): void {
@@ -278,6 +341,7 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
     inner.forEach((line, index) => {
       startLine(thread, state, index + 2, line, []);
     });
+    if (write.head === true) moveHead.run(write.branch, state.key);
     return row;
   }
 
@@ -293,15 +357,17 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
     const writer = { graph, version, shape, key: keyOfGraph(graph, version, shape) };
     const row = { ...checkpoint.row, id: last + nth, branch: name, parent: from, seq: seq + nth };
     const end = newLine(key, name, origin);
-    writeCheckpoint({ id: thread, key, writer, run: undefined }, end, { row, deltas: checkpoint.deltas });
-    for (const interrupt of interrupts) writeInterrupt(end.line, interrupt);
+    const seals = reader.seals(thread);
+    writeCheckpoint({ id: thread, key, writer, run: undefined, seals }, end, { row, deltas: checkpoint.deltas });
+    for (const interrupt of interrupts) writeInterrupt(seals, end, interrupt);
     advance.run(row.seq, row.id, row.at, key);
     return row;
   }
 
   function createThread(id: string, head: string, graph: number, at: number): ThreadState {
-    const key = Number(addThread.run(id, graph, head, at, at).lastInsertRowid);
-    return { key, head, owner: null, epoch: 0, seq: 0, checkpoint: 0 };
+    const secret = vault?.secret(id) ?? null;
+    const key = Number(addThread.run(id, graph, head, at, at, secret).lastInsertRowid);
+    return { key, head, owner: null, epoch: 0, seq: 0, checkpoint: 0, queued: 0 };
   }
 
   /** The end of a line as the file has it, or of the child line that this commit makes. */
@@ -337,48 +403,109 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
     return { name, line, head, step: undefined, journal: -1, channels: new Map() };
   }
 
-  function putRun(held: Held, end: End, run: RunRow): number {
-    const known = held.run?.id === run.id ? held.run.key : runKey.get(held.key, run.id);
-    const error = run.error === undefined ? null : JSON.stringify(run.error);
-    if (known !== undefined) {
-      changeRun.run(
-        end.line,
-        run.graph,
-        run.version,
-        run.status,
-        run.attempt,
-        run.startedAt,
-        run.endedAt ?? null,
-        error,
-        known,
-      );
-      return known;
+  /** Write the row of a run; one that is new, or begins after it was queued, is the newest of its line from now on. */
+  function putRun(held: Held, { line }: End, run: RunRow): { readonly key: number; readonly begins: boolean } {
+    if (held.run?.id === run.id) {
+      rewriteRun(held, held.run.key, run);
+      return { key: held.run.key, begins: false };
     }
-    checkId("run", run.id);
-    const added = addRun.run(
-      held.key,
-      end.line,
-      run.id,
-      run.graph,
-      run.version,
-      run.status,
-      run.attempt,
-      run.startedAt,
-      run.endedAt ?? null,
-      error,
-    );
-    const key = Number(added.lastInsertRowid);
+    const known = knownRun.get(held.key, run.id);
+    if (known === undefined) {
+      checkId("run", run.id);
+      if (run.key !== undefined && reader.runOfKey(held.key, run.key) !== undefined) throw storeRules.runExists(run);
+      const key = insertRun(held, line, run, held.epoch);
+      lead(held, line, key);
+      return { key, begins: false };
+    }
+    const begins = known.status === "queued";
+    const wasQueued = known.newest === 0 && reader.run(known.key)?.queuedAt !== undefined;
+    if (!begins && wasQueued) throw storeRules.runExists(run);
+    rewriteRun(held, known.key, run);
+    if (begins) {
+      beginRun.run(run.startedAt, known.key);
+      countQueued.run(-1, held.key);
+      lead(held, line, known.key);
+    }
+    return { key: known.key, begins };
+  }
+
+  function lead(held: Held, line: number, key: number): void {
     newestRunOfThread.run(key, held.key);
-    newestRunOfLine.run(key, end.line);
-    return key;
+    newestRunOfLine.run(key, line);
+  }
+
+  function insertRun(held: Pick<Held, "key" | "seals">, line: number, run: RunRow, epoch: number): number {
+    const { id, graph, version, status, attempt, startedAt, endedAt, key, metadata } = run;
+    const { error, input, more } = runPayload(held.seals, run);
+    const added = addRun.run(
+      version,
+      status,
+      attempt,
+      startedAt,
+      epoch,
+      endedAt ?? null,
+      error,
+      input,
+      more,
+      graph,
+      held.key,
+      line,
+      id,
+      key ?? null,
+      metadata === undefined ? null : JSON.stringify(metadata),
+    );
+    return Number(added.lastInsertRowid);
+  }
+
+  function rewriteRun({ epoch, seals }: Held, key: number, run: RunRow): void {
+    const { version, status, attempt, endedAt } = run;
+    const { error, input, more } = runPayload(seals, run);
+    changeRun.run(version, status, attempt, epoch, endedAt ?? null, error, input, more, key);
+  }
+
+  function enqueue({ thread, branch, run, stops }: QueueWrite): RunRow {
+    checkId("run", run.id);
+    const state = threadState.get(thread);
+    if (state === undefined) throw storeRules.unknownThread(thread);
+    const line = reader.line(thread, branch);
+    if (line === undefined || storeRules.isChildLine(line.name))
+      throw storeRules.unknownBranch(thread, branch ?? state.head);
+    const known = run.key === undefined ? undefined : reader.runOfKey(state.key, run.key);
+    if (known !== undefined) return known;
+    const newest = line.run === null || stops === undefined ? undefined : reader.run(line.run);
+    const row: RunRow = {
+      ...run,
+      thread,
+      branch: line.name,
+      ...(stops === undefined || newest === undefined ? {} : { stops: { run: newest.id, how: stops } }),
+    };
+    if (knownRun.get(state.key, run.id) !== undefined) throw storeRules.runExists(row);
+    insertRun({ key: state.key, seals: reader.seals(thread) }, line.key, row, 0);
+    countQueued.run(1, state.key);
+    return row;
+  }
+
+  function dequeue(
+    thread: string,
+    id: string,
+    { at, reason }: { readonly at: number; readonly reason: string },
+  ): boolean {
+    const state = threadState.get(thread);
+    const known = state === undefined ? undefined : knownRun.get(state.key, id);
+    const row = known?.status === "queued" ? reader.run(known.key) : undefined;
+    if (state === undefined || known === undefined || row === undefined) return false;
+    cancelQueued.run(at, runPayload(reader.seals(thread), { ...row, reason }).more, known.key);
+    countQueued.run(-1, state.key);
+    return true;
   }
 
   /** An effect of the step that this very commit folds is written as it will stand: without its outcome, unless it is once. */
-  function writeEffect(line: number, effect: EffectRow, folded: boolean): void {
-    const { step, task, key, kind, name, state, attempts, idempotencyKey, startedAt, endedAt, outcome, stage } = effect;
+  function writeEffect(seals: Seals | undefined, end: End, effect: EffectRow, folded: boolean): void {
+    const { step, task, key, kind, name, state, attempts, idempotencyKey, startedAt, endedAt, stage } = effect;
     const kept = !folded || effect.effect === "once";
+    const { sum, args, outcome } = effectPayload(seals, end.name, effect);
     putEffect.run(
-      line,
+      end.line,
       step,
       wellFormed(task),
       wellFormed(key),
@@ -391,19 +518,21 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
       startedAt,
       endedAt ?? null,
       stage ?? null,
-      kept ? effectSum(effect) : null,
-      kept ? (outcome ?? null) : null,
+      args,
+      kept ? sum : null,
+      kept ? outcome : null,
     );
   }
 
   function writeCheckpoint(
-    held: Pick<Held, "id" | "key" | "writer" | "run">,
+    held: Pick<Held, "id" | "key" | "writer" | "run" | "seals">,
     end: End,
     { row, deltas: given }: CheckpointWrite,
   ): End {
     if (row.id > largestCheckpoint) throw threadFull(held.id);
     const deltas = given.map((delta) => ({ ...delta, base: storeRules.isBase(delta) }));
-    const hash = checkpointHash(row, held.writer, deltas, end.head?.hash);
+    const { seals } = held;
+    const hash = checkpointHash(row, held.writer, deltas, end.head?.hash, seals);
     const run = held.run?.id === row.run ? held.run.key : (runKey.get(held.key, row.run) ?? row.run);
     addCheckpoint.run(
       keyAt(end.line, row.id),
@@ -418,25 +547,22 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
       row.bytes,
       held.writer.key,
       hash,
-      row.control,
+      seals === undefined ? row.control : seals.seal(row.control, controlPlace(end.name, row.id)),
     );
     if (storeRules.isChildLine(end.name)) addChildCheckpoint.run(keyAt(held.key, row.id), end.line);
+    const at = { thread: held.id, line: end.name, checkpoint: row.id };
     for (const delta of deltas) {
-      addDelta.run(
-        keyAt(keyOfChannel(end, delta.channel), row.id),
-        delta.kind,
-        delta.base ? 1 : 0,
-        deltaSum(delta),
-        delta.text,
-      );
+      const { sum, text } = deltaColumns(seals, at, delta);
+      addDelta.run(keyAt(keyOfChannel(end, delta.channel), row.id), delta.kind, delta.base ? 1 : 0, sum, text);
     }
     return { ...end, head: { id: row.id, hash }, step: row.step };
   }
 
-  function writeInterrupt(line: number, interrupt: InterruptRow): void {
-    const { id, step, task, node, key, payload, schema, raisedAt, answer, answeredAt } = interrupt;
+  function writeInterrupt(seals: Seals | undefined, end: End, interrupt: InterruptRow): void {
+    const { id, step, task, node, key, schema, raisedAt, expiresAt, answeredAt, expiredAt } = interrupt;
+    const { sum, payload, answer, more } = questionPayload(seals, end.name, interrupt);
     putInterrupt.run(
-      line,
+      end.line,
       wellFormed(id),
       step,
       task,
@@ -445,10 +571,108 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
       payload,
       schema === undefined ? null : JSON.stringify(schema),
       raisedAt,
-      answer ?? null,
+      expiresAt ?? null,
+      answer,
       answeredAt ?? null,
-      interruptSum(interrupt),
+      more,
+      answer === null && expiredAt === undefined ? 1 : 0,
+      sum,
     );
+  }
+
+  function writeFact({ key, seals }: Pick<Held, "key" | "seals">, line: number, fact: EventRow): void {
+    const { sum, text } = factColumns(seals, fact);
+    addFact.run(key, fact.seq, line, fact.at, sum, text);
+  }
+
+  /** Remove a thread that nobody alive holds. */
+  function remove(thread: string, letGoAt: number | undefined): void {
+    const state = threadState.get(thread);
+    if (state === undefined) throw storeRules.unknownThread(thread);
+    refuseHeld(thread, state, letGoAt);
+    eraser.thread(state.key);
+  }
+
+  /** Take a thread in as its image has it. */
+  function insert(image: ThreadImage): void {
+    if (threadState.get(image.id) !== undefined) throw storeRules.threadExists(image.id);
+    const { graph, version, shape } = image.writtenBy;
+    const { key } = createThread(image.id, image.headBranch, keyOfGraph(graph, version, shape), image.createdAt);
+    const seals = reader.seals(image.id);
+    const ends = insertLines(key, image);
+    const runs = new Map<string, number>();
+    for (const run of image.runs) {
+      const line = ends.get(run.branch);
+      if (line !== undefined) runs.set(run.id, insertRun({ key, seals }, line.line, { ...run, thread: image.id }, 0));
+    }
+    const written = { id: image.id, key, run: undefined, seals };
+    for (const line of image.lines) {
+      const end = ends.get(line.name);
+      if (end === undefined) continue;
+      for (const effect of line.effects) writeEffect(seals, end, effect, false);
+      for (const interrupt of line.interrupts) writeInterrupt(seals, end, interrupt);
+      awaitNothing.run(end.line);
+      for (const id of line.awaited) awaitAgain.run(end.line, id);
+      for (const timer of line.timers) changeTimer(end.line, { arm: timer });
+      const run = line.run === undefined ? undefined : runs.get(line.run);
+      if (run !== undefined) newestRunOfLine.run(run, end.line);
+    }
+    insertCheckpoints(written, image, ends);
+    for (const event of image.events) {
+      const line = ends.get(event.branch);
+      if (line !== undefined) writeFact(written, line.line, event);
+    }
+    const run = image.run === undefined ? undefined : runs.get(image.run);
+    if (run !== undefined) newestRunOfThread.run(run, key);
+    countQueued.run(image.runs.filter(({ status }) => status === "queued").length, key);
+    advance.run(image.seq, image.checkpoint, image.updatedAt, key);
+  }
+
+  function insertLines(thread: number, image: ThreadImage): Map<string, End> {
+    const ends = new Map<string, End>();
+    const lineOf = new Map(
+      image.lines.flatMap(({ name, checkpoints }) => checkpoints.map(({ row }) => [row.id, name])),
+    );
+    for (const { name, from } of image.lines) {
+      const origin = from === undefined ? undefined : ends.get(lineOf.get(from) ?? "");
+      const line = Number(addLine.run(thread, name, origin?.line ?? null, from ?? null).lastInsertRowid);
+      ends.set(name, { name, line, head: undefined, step: undefined, journal: -1, channels: new Map() });
+    }
+    return ends;
+  }
+
+  /** Checkpoints of all lines in the order of their ids: each goes on from one that is there, or from a cut. */
+  function insertCheckpoints(
+    thread: Pick<Held, "id" | "key" | "run" | "seals">,
+    image: ThreadImage,
+    ends: ReadonlyMap<string, End>,
+  ): void {
+    const hashes = new Map<number, string>();
+    for (const { name, cuts: cutsOfLine } of image.lines) {
+      const end = ends.get(name);
+      if (end === undefined) continue;
+      const at = { thread: thread.id, line: { key: end.line, name }, seals: thread.seals };
+      let after = 0;
+      for (const cut of cutsOfLine) {
+        // Nobody knows any more what stood here: the chain begins with what is left of it.
+        const hash = keptHash(thread.seals, cut.deltas);
+        cuts.put(at, after, cut, hash);
+        hashes.set(cut.id, hash);
+        after = cut.id;
+      }
+    }
+    const all = image.lines.flatMap(({ name, checkpoints }) => checkpoints.map((checkpoint) => ({ name, checkpoint })));
+    for (const { name, checkpoint } of all.sort((one, other) => one.checkpoint.row.id - other.checkpoint.row.id)) {
+      const { row, deltas, writtenBy } = checkpoint;
+      const { graph, version, shape } = writtenBy;
+      const end = ends.get(name);
+      if (end === undefined) continue;
+      const hash = row.parent === undefined ? undefined : hashes.get(row.parent);
+      const head = row.parent === undefined || hash === undefined ? undefined : { id: row.parent, hash };
+      const writer = { graph, version, shape, key: keyOfGraph(graph, version, shape) };
+      const written = writeCheckpoint({ ...thread, writer }, { ...end, head }, { row, deltas });
+      hashes.set(row.id, written.head?.hash ?? "");
+    }
   }
 
   function changeTimer(line: number, change: TimerChange): void {
@@ -477,6 +701,11 @@ export function createWriter(db: Database, owner: Owner, reader: Reader): Writer
     claim,
     commit,
     branch,
+    enqueue,
+    dequeue,
+    remove,
+    insert,
+    prune: retain,
     release: (held) => {
       const self = owner.id();
       if (self !== undefined) letGo.run(held.key, held.epoch, self);

@@ -29,6 +29,6 @@ export type AgentOptions<Types extends StateTypes, Context, Given> = OptionsWith
 export function createAgent<Types extends StateTypes = NoState, Context = unknown, Given = unknown>(
   options: AgentOptions<Types, Context, Given>,
 ): Agent<Types, Context, Given> {
-  const { model } = options;
+  const model = options?.model;
   return createAgentWithModel({ ...options, model: isLanguageModel(model) ? aiModel(model) : model });
 }

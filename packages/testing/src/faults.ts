@@ -59,8 +59,8 @@ export const faults: {
 
 /** A commit that was made and is not told of yet. */
 interface Untold {
-  readonly tell: (failure?: StatewrightError) => void;
-  outcome: { readonly failure: StatewrightError | undefined } | undefined;
+  readonly tell: (failure?: StatewrightError, queued?: number) => void;
+  outcome: { readonly failure: StatewrightError | undefined; readonly queued: number | undefined } | undefined;
 }
 
 function faultyStore(inner: Store, plan: StoreFaults): Store {
@@ -69,11 +69,11 @@ function faultyStore(inner: Store, plan: StoreFaults): Store {
   const untold: Untold[] = [];
 
   /** Commits are told of in their order, also where one of them never reached the store. */
-  function settle(commit: Untold, failure: StatewrightError | undefined): void {
-    commit.outcome = { failure };
+  function settle(commit: Untold, failure: StatewrightError | undefined, queued: number | undefined): void {
+    commit.outcome = { failure, queued };
     while (untold[0]?.outcome !== undefined) {
       const first = untold.shift();
-      first?.tell(first.outcome?.failure);
+      first?.tell(first.outcome?.failure, first.outcome?.queued);
     }
   }
 
@@ -81,9 +81,9 @@ function faultyStore(inner: Store, plan: StoreFaults): Store {
     commit: (commit, told) => {
       const mine: Untold = { tell: told, outcome: undefined };
       untold.push(mine);
-      const end = (failure?: StatewrightError): void => {
-        if (tellAfterMs === undefined) settle(mine, failure);
-        else world.schedule.after(tellAfterMs, () => settle(mine, failure));
+      const end = (failure?: StatewrightError, queued?: number): void => {
+        if (tellAfterMs === undefined) settle(mine, failure, queued);
+        else world.schedule.after(tellAfterMs, () => settle(mine, failure, queued));
       };
       if (fails()) queueMicrotask(() => end(storeFault(error)));
       else inner.commit(commit, end);

@@ -2,6 +2,9 @@
 import type { Case } from "../case.ts";
 import type { Peers } from "../peers/langgraph.ts";
 import { agentTurnInMemory, agentTurnSaved } from "./agent-turn.ts";
+import { bundleSize } from "./bundle.ts";
+import { chainOfNodes } from "./chain.ts";
+import { compile } from "./compile.ts";
 import { fanOut } from "./fan-out.ts";
 import { startUp } from "./start-up.ts";
 import { superstepInMemory, superstepSaved } from "./superstep.ts";
@@ -10,12 +13,17 @@ import { toolCall } from "./tool-call.ts";
 export function allCases(peers: Peers): readonly Case[] {
   return [
     superstepInMemory(peers),
+    chainOfNodes(peers),
     superstepSaved("normal", peers),
     superstepSaved("full", peers),
-    fanOut(peers),
+    fanOut("trivial", peers),
+    fanOut("waiting", peers),
     toolCall(peers),
     agentTurnInMemory(peers),
     agentTurnSaved(peers),
+    compile("chain", peers),
+    compile("parallel", peers),
     ...startUp(peers),
+    ...bundleSize(peers),
   ];
 }

@@ -1,4 +1,5 @@
 /** LangGraph.js: the same work in its own terms, with its own SQLite checkpointer. */
+import { type Bundler, loadBundler } from "./esbuild.ts";
 import { install, type Peer } from "./install.ts";
 
 const peer: Peer = {
@@ -61,24 +62,38 @@ export interface Peers {
   readonly langgraph: LangGraph | undefined;
   /** The module to import in a process of its own. */
   readonly langgraphEntry: string | undefined;
+  /** What weighs bundles. */
+  readonly bundler: Bundler | undefined;
   /** One sentence for each peer. */
   readonly said: readonly string[];
 }
 
-export const noPeers: Peers = { langgraph: undefined, langgraphEntry: undefined, said: ["Peers were left out."] };
+export const noPeers: Peers = {
+  langgraph: undefined,
+  langgraphEntry: undefined,
+  bundler: undefined,
+  said: ["Peers were left out."],
+};
 
 /** Install and load the peers. */
 export async function loadPeers(): Promise<Peers> {
   const named = `LangGraph.js ${peer.version}`;
+  const bundler = await loadBundler();
   const installed = await install(peer);
   if (installed.kind === "missing")
-    return { langgraph: undefined, langgraphEntry: undefined, said: [`${named} is missing: ${installed.why}.`] };
+    return {
+      langgraph: undefined,
+      langgraphEntry: undefined,
+      bundler,
+      said: [`${named} is missing: ${installed.why}.`],
+    };
   const langgraph = (await import(installed.entry)) as LangGraph;
   const pinned = Object.entries({ ...peer.dependencies, ...peer.overrides }).filter(([name]) => name.includes("-"));
   const list = pinned.map(([name, version]) => `${name} ${version}`).join(", ");
   return {
     langgraph,
     langgraphEntry: installed.entry,
+    bundler,
     said: [`${named} (@langchain/core ${peer.dependencies["@langchain/core"]}, ${list}).`],
   };
 }

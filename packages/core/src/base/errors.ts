@@ -21,17 +21,24 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   ambiguous_answer: "input",
   already_answered: "input",
   unknown_interrupt: "input",
+  interrupt_expired: "run",
   unknown_thread: "input",
   unknown_checkpoint: "input",
   unknown_branch: "input",
   thread_busy: "input",
   thread_exists: "input",
+  run_exists: "input",
+  engine_stopped: "input",
+  invalid_export: "input",
   missing_secret: "input",
   missing_store: "definition",
   graph_changed: "run",
+  needs_migration: "run",
+  migration_failed: "run",
   invalid_update: "run",
   invalid_output: "run",
   drained: "run",
+  parked: "run",
   unknown_channel: "run",
   undeclared_write: "run",
   channel_conflict: "run",
@@ -54,6 +61,8 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   store_locked: "store",
   store_corrupt: "store",
   store_newer: "store",
+  missing_key: "store",
+  store_exists: "store",
   store_closed: "store",
   fenced: "store",
 };
@@ -71,17 +80,24 @@ export type ErrorCode =
   | "ambiguous_answer"
   | "already_answered"
   | "unknown_interrupt"
+  | "interrupt_expired"
   | "unknown_thread"
   | "unknown_checkpoint"
   | "unknown_branch"
   | "thread_busy"
   | "thread_exists"
+  | "run_exists"
+  | "engine_stopped"
+  | "invalid_export"
   | "missing_secret"
   | "missing_store"
   | "graph_changed"
+  | "needs_migration"
+  | "migration_failed"
   | "invalid_update"
   | "invalid_output"
   | "drained"
+  | "parked"
   | "unknown_channel"
   | "undeclared_write"
   | "channel_conflict"
@@ -104,6 +120,8 @@ export type ErrorCode =
   | "store_locked"
   | "store_corrupt"
   | "store_newer"
+  | "missing_key"
+  | "store_exists"
   | "store_closed"
   | "fenced";
 
@@ -169,6 +187,11 @@ export class StatewrightError extends Error {
 
 /** The parts that errors were made of, to make them again with more of their place. */
 const made: WeakMap<Error, ErrorParts> = new WeakMap();
+
+/** What happened, without its code, its place and what to do next: for a sentence of another error. */
+export function saidBy(error: StatewrightError): string {
+  return made.get(error)?.what ?? error.message;
+}
 
 /** The same error, telling the rest of its place too. One that names its thread already comes from inside and stays as it is. */
 export function located(error: StatewrightError, place: ErrorPlace): StatewrightError {
@@ -275,6 +298,12 @@ export function describeThrown(thrown: unknown): string {
   if (typeof thrown === "function") return "a function";
   if (typeof thrown === "object" && thrown !== null) return "an object that is not an Error";
   return String(thrown);
+}
+
+/** What a failure says, after `failed: `. Never throws itself. */
+export function failureText(thrown: unknown): string {
+  if (isError(thrown)) return describeThrown(thrown);
+  return typeof thrown === "string" ? cut(thrown) : `${describeThrown(thrown)} was thrown`;
 }
 
 const unreadable = "an error whose message cannot be read";

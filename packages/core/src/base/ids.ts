@@ -1,5 +1,6 @@
 /** Identities: one grammar for every name and id that crosses a border, and fresh ids from the world's chance. */
 import { StatewrightError } from "./errors.ts";
+import { describeValue } from "./json.ts";
 import type { Random } from "./world.ts";
 
 const grammar = /^[A-Za-z0-9_.:-]{1,128}$/;
@@ -9,7 +10,7 @@ const reserved: ReadonlySet<string> = new Set(["__proto__", "constructor", "prot
 export function checkId(what: string, id: string): string {
   if (typeof id === "string" && grammar.test(id) && !reserved.has(id)) return id;
   throw new StatewrightError("invalid_id", {
-    what: `the ${what} ${JSON.stringify(id)} is not an id`,
+    what: `the ${what} ${describeValue(id)} is not an id`,
     next: "Use 1 to 128 of the characters A-Z a-z 0-9 _ . : -",
   });
 }

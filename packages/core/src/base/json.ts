@@ -27,6 +27,9 @@ export type DeepReadonly<Value> = unknown extends Value
 /** How many levels a value may have. Deeper ones are refused where they would be saved: to walk them takes more stack than there is. */
 export const deepestLevel = 500;
 
+/** What holds a value when it is saved adds a few levels of its own. */
+const deepestData = deepestLevel - 20;
+
 /**
  * Freeze a value and all that it holds, entries of maps and sets too. Typed arrays cannot be frozen, and a frozen regular
  * expression cannot match: both stay as they are. What was walked before is not walked again, so that the cost is that of
@@ -77,6 +80,15 @@ function closing(methods: readonly string[]): PropertyDescriptorMap {
 
 function refuseChange(): never {
   throw new TypeError("Cannot change a frozen value; make a new one");
+}
+
+/** Tell whether something thrown is the platform's refusal to change a frozen value, or ours for what cannot be frozen. */
+export function isFrozenWrite(thrown: unknown): boolean {
+  try {
+    return thrown instanceof TypeError && /read[- ]?only|not extensible|frozen|delete property/i.test(thrown.message);
+  } catch {
+    return false;
+  }
 }
 
 /** Tell whether two values of plain data are equal; other objects are equal only to themselves. */
@@ -137,7 +149,7 @@ const leaves: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * Tell whether a value is plain data all through: no function, no symbol, no class, nothing deeper than {@link deepestLevel},
+ * Tell whether a value is plain data all through: no function, no symbol, no class, nothing too deep,
  * so that saving it cannot fail. What is not may still be savable: the codec decides.
  */
 export function isData(value: unknown): boolean {
@@ -152,13 +164,28 @@ export function isData(value: unknown): boolean {
 function isDataFrom(value: unknown, level: number): boolean {
   if (typeof value !== "object") return typeof value !== "function" && typeof value !== "symbol";
   if (value === null) return true;
-  if (level >= deepestLevel) return false;
+  if (level >= deepestData) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Array.prototype) {
     for (const item of value as readonly unknown[]) if (!isDataFrom(item, level + 1)) return false;
     return true;
   }
   if (prototype !== Object.prototype && prototype !== null) return leaves.has(prototype);
-  for (const key of Object.keys(value)) if (!isDataFrom(value[key as keyof typeof value], level + 1)) return false;
+  for (const key in value) if (!isDataFrom(value[key as keyof typeof value], level + 1)) return false;
   return Object.getOwnPropertySymbols(value).length === 0;
+}
+
+/** A value in a few words, for messages: texts and numbers as they are, of everything else the kind. Never throws. */
+export function describeValue(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.length > 200 ? `${value.slice(0, 200)}…` : value);
+  if (typeof value === "function") return "a function";
+  if (typeof value !== "object" || value === null) return String(value);
+  try {
+    if (value instanceof Promise) return "a promise";
+    if (Array.isArray(value)) return "a list";
+    if (isPlainObject(value)) return "an object";
+    return `an instance of ${value.constructor?.name ?? "an unnamed class"}`;
+  } catch {
+    return "an object that cannot be read";
+  }
 }

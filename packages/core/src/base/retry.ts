@@ -1,5 +1,6 @@
 /** Retry: one policy for nodes, tools and models; the delay is a pure function of policy, attempt and chance. */
 import { StatewrightError } from "./errors.ts";
+import { checkOptions } from "./options.ts";
 
 /** How often and when a failed attempt is tried again. `attempts` counts the first one. Times are in milliseconds. */
 export interface RetryPolicy<On = (error: unknown, attempt: number) => boolean> {
@@ -38,8 +39,10 @@ export function saysYes<Failure>(
 
 /** Refuse a policy that cannot be meant: attempts below 1 or not whole, negative times, jitter outside 0 to 1. */
 export function checkRetry(owner: string, policy: Omit<RetryPolicy, "on">): void {
+  checkOptions(`the retry policy of ${owner}`, policy, ["attempts", "initialMs", "factor", "maxMs", "jitter", "on"]);
   const { attempts, initialMs = 0, factor = 1, maxMs = 0, jitter = 0 } = policy;
   const sound =
+    [initialMs, factor, maxMs, jitter].every((value) => typeof value === "number") &&
     Number.isInteger(attempts) &&
     attempts >= 1 &&
     initialMs >= 0 &&

@@ -37,6 +37,14 @@ export interface SchemaIssue {
   readonly message: string;
 }
 
+/** Tell whether a value is a schema: a zod schema, or any that speaks Standard Schema. */
+export function isSchema(value: unknown): value is Schema {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null || !("~standard" in value))
+    return false;
+  const standard: unknown = value["~standard"];
+  return typeof standard === "object" && standard !== null && "validate" in standard;
+}
+
 /** What parsing gives: the output, or the issues and, where the schema or the value threw, what was thrown. */
 export type ParseResult<Output> =
   | { readonly ok: true; readonly value: Output }
@@ -51,10 +59,12 @@ export function parseWith<Output>(
   try {
     result = schema["~standard"].validate(value);
   } catch (cause) {
-    return { ok: false, issues: [{ path: "", message: `it cannot be read: ${describeThrown(cause)}` }], cause };
+    return threw(cause);
   }
   if (result instanceof Promise) {
     result.catch(ignoreAsyncIssue);
+    const thrown = thrownBy(schema, value);
+    if (thrown !== undefined) return threw(thrown.cause);
     return {
       ok: false,
       issues: [{ path: "", message: "the schema validates asynchronously; use one that answers at once" }],
@@ -62,6 +72,33 @@ export function parseWith<Output>(
   }
   if (result.issues === undefined) return { ok: true, value: result.value };
   return { ok: false, issues: result.issues.map((issue) => ({ path: pathText(issue.path), message: issue.message })) };
+}
+
+function threw(cause: unknown): Extract<ParseResult<never>, { ok: false }> {
+  return { ok: false, issues: [{ path: "", message: `it cannot be read: ${describeThrown(cause)}` }], cause };
+}
+
+/** A zod schema whose own code throws answers with a promise, as if it were asynchronous: asked again, it tells what was thrown. */
+function thrownBy(schema: object, value: unknown): { readonly cause: unknown } | undefined {
+  if (!("safeParse" in schema) || typeof schema.safeParse !== "function") return undefined;
+  try {
+    schema.safeParse(value);
+    return undefined;
+  } catch (cause) {
+    return isAsynchronous(cause) ? undefined : { cause };
+  }
+}
+
+/**
+ * What zod throws for a schema that cannot answer at once, known by its words: its class would bring the whole of zod into
+ * every program. Something hostile that was thrown is none.
+ */
+function isAsynchronous(thrown: unknown): boolean {
+  try {
+    return thrown instanceof Error && thrown.message.startsWith("Encountered Promise during synchronous parse");
+  } catch {
+    return false;
+  }
 }
 
 /** Issues as one sentence part: `cart.0: expected string; total: expected number`. */

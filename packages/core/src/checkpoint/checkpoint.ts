@@ -1,6 +1,6 @@
 /** Checkpoints: the control state of a thread after a superstep, and the rows in which it is saved. */
 import type { ErrorRecord } from "../base/errors.ts";
-import type { Json } from "../base/json.ts";
+import type { Json, JsonObject } from "../base/json.ts";
 import type { Delta } from "../state/delta.ts";
 
 /** One node execution of a superstep. `id` is `step:index`; a task made by a send carries its own input. */
@@ -21,8 +21,18 @@ export interface Held {
   readonly sent?: { readonly input: unknown };
 }
 
-/** Why a checkpoint was written. */
-export type CheckpointSource = "input" | "step" | "update" | "fork";
+/**
+ * Why a checkpoint was written; `interrupt` and `rollback` end a run for the sake of a new input, and `migration` brings a
+ * thread to a newer version of its graph.
+ */
+export type CheckpointSource = "input" | "step" | "update" | "fork" | "interrupt" | "rollback" | "migration";
+
+/** Who called an inner graph: the task of the graph around it, the checkpoint that decided that task, and the nodes that lead here, as `outer.research`. */
+export interface Caller {
+  readonly task: string;
+  readonly checkpoint: number | undefined;
+  readonly within: string;
+}
 
 /** Where control stands: the machine's state value, what runs next, and the joins that are half full. */
 export interface Control {
@@ -37,7 +47,7 @@ export interface Control {
   /** Supersteps that the run has taken, over all its resumes: what the step limit counts. */
   readonly steps?: number;
   /** In an inner graph: the task of the graph around it that called it, and the checkpoint that decided that task. */
-  readonly caller?: { readonly task: string; readonly checkpoint: number | undefined };
+  readonly caller?: Caller;
   /** What a hand-drawn machine has set going. */
   readonly pending?: Pending;
 }
@@ -97,17 +107,24 @@ export interface DeltaRow {
   readonly text: string;
 }
 
-/** The state of a run's row. */
-export type RunStatus =
-  | "queued"
-  | "running"
-  | "waiting"
-  | "paused"
-  | "parked"
-  | "done"
-  | "failed"
-  | "cancelled"
-  | "crashed";
+/**
+ * The state of a run's row. `crashed` is never written: it is how a run reads that is `running` in its row and whose owner is
+ * dead, as far as the store can know.
+ */
+export type RunStatus = (typeof runStatuses)[number];
+
+/** Every status, in the order in which a run may come to it. */
+export const runStatuses = [
+  "queued",
+  "running",
+  "waiting",
+  "paused",
+  "parked",
+  "done",
+  "failed",
+  "cancelled",
+  "crashed",
+] as const;
 
 /** One execution on a thread. */
 export interface RunRow {
@@ -118,7 +135,26 @@ export interface RunRow {
   readonly version: number;
   readonly status: RunStatus;
   readonly attempt: number;
+  /** When it began; of a queued run, when it was queued. */
   readonly startedAt: number;
   readonly endedAt?: number | undefined;
+  /** What failed it, or why it is paused or parked. */
   readonly error?: ErrorRecord | undefined;
+  /** Why it was cancelled. */
+  readonly reason?: string | undefined;
+  /** The idempotency key under which it was started: unique in its thread. */
+  readonly key?: string | undefined;
+  /** What lists find it by: plain data that was given with the input. */
+  readonly metadata?: JsonObject | undefined;
+  /** The encoded input of a queued run. */
+  readonly input?: string | undefined;
+  /** When it was put into the queue, if it was. */
+  readonly queuedAt?: number | undefined;
+  /** Of a queued run: the run that it ends, and how. */
+  readonly stops?: { readonly run: string; readonly how: StopKind } | undefined;
+  /** How often it went on after the death of its process, since the thread came to the checkpoint `at`. */
+  readonly recovered?: { readonly count: number; readonly at: number } | undefined;
 }
+
+/** How a new input ends the run before it: at the next boundary with what finished, or as if it had never run. */
+export type StopKind = "interrupt" | "rollback";

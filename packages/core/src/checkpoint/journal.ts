@@ -25,9 +25,16 @@ export interface EffectRow {
   readonly outcome?: string | undefined;
   /** The person-readable last state of a tool call: where it stood. */
   readonly stage?: string | undefined;
+  /** Of a `once` tool call: what tells its arguments from others, since a model that is asked again gives its calls other ids. */
+  readonly args?: string | undefined;
 }
 
-/** A question to a person, open until it has an answer. */
+/** Whether an effect began and its outcome is not known. One whose start was called off has an end and no outcome. */
+export function inFlight({ state, endedAt }: EffectRow): boolean {
+  return state === "started" && endedAt === undefined;
+}
+
+/** A question to a person, open until it has an answer or its time is over. */
 export interface InterruptRow {
   readonly id: string;
   readonly branch: string;
@@ -40,7 +47,31 @@ export interface InterruptRow {
   /** JSON Schema of the answer, when the schema has one. */
   readonly schema?: Json | undefined;
   readonly raisedAt: number;
+  /** When it stops waiting, in milliseconds since the epoch; absent when it waits for ever. */
+  readonly expiresAt?: number | undefined;
+  /** The encoded answer that is taken then, when one was declared. */
+  readonly onExpire?: string | undefined;
+  /** When it was found that its time is over. Its answer is then {@link onExpire}, or there is none. */
+  readonly expiredAt?: number | undefined;
   /** The encoded answer, once given. */
   readonly answer?: string | undefined;
   readonly answeredAt?: number | undefined;
+  /** What it is about, in a few characters: an approval counts for the call as it was shown and for no other. */
+  readonly about?: string | undefined;
+  /** Who answered, as they said. */
+  readonly answeredBy?: string | undefined;
+}
+
+/** An open question as the list over all threads shows it. */
+export interface QuestionRow extends InterruptRow {
+  readonly thread: string;
+  readonly run: string;
+  readonly graph: string;
+  /** Its place among all questions of the store: later ones have higher places, whatever the clock said. */
+  readonly place: number;
+}
+
+/** Whether a question still waits. */
+export function isOpen({ answer, expiredAt }: InterruptRow): boolean {
+  return answer === undefined && expiredAt === undefined;
 }

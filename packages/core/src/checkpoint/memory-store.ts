@@ -5,8 +5,21 @@
  */
 import type { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
-import type { CheckpointRow, DeltaRow, RunRow } from "./checkpoint.ts";
-import type { EffectRow, InterruptRow } from "./journal.ts";
+import type { CheckpointRow, DeltaRow, RunRow, RunStatus } from "./checkpoint.ts";
+import { type EffectRow, type InterruptRow, isOpen, type QuestionRow } from "./journal.ts";
+import { addImage, imageOf } from "./memory-image.ts";
+import { pruneThread } from "./memory-retention.ts";
+import {
+  endOf,
+  type Line,
+  newLine,
+  newThread,
+  type Owner,
+  type Saved,
+  type SavedRun,
+  type Thread,
+  type Threads,
+} from "./memory-thread.ts";
 import type {
   BranchWrite,
   ChannelRows,
@@ -15,7 +28,9 @@ import type {
   Claim,
   ClaimRequest,
   Commit,
+  QueueWrite,
   Store,
+  StoredEvent,
   ThreadRow,
 } from "./store.ts";
 import {
@@ -23,19 +38,26 @@ import {
   byDue,
   checkFilter,
   checkFollows,
+  checkRunFilter,
+  checkThreadFilter,
   closed,
   type ForkedLine,
   fenced,
   forkedLines,
+  hasMetadata,
   isBase,
   isChildLine,
   latestTime,
   parentOfNewLine,
+  questionFilterKeys,
+  runExists,
+  threadExists,
   unknownBranch,
   unknownCheckpoint,
   unknownThread,
 } from "./store-rules.ts";
-import type { TimerChange, TimerRow } from "./timer.ts";
+import type { WrittenBy } from "./thread-image.ts";
+import type { TimerChange } from "./timer.ts";
 
 /** A store in memory, and what tests need of it: more owners of the same threads, and their sudden death. */
 export interface MemoryStore extends Store {
@@ -47,65 +69,14 @@ export interface MemoryStore extends Store {
 
 /** A store that lives as long as this process. */
 export function memoryStore(): MemoryStore {
-  return ownerOf(Object.assign(new Map<string, Thread>(), { runs: 0 }));
+  return ownerOf(Object.assign(new Map<string, Thread>(), { runs: 0, questions: 0 }));
 }
-
-interface Owner {
-  alive: boolean;
-}
-
-interface Shape {
-  readonly graph: string;
-  readonly version: number;
-  readonly shape: string;
-}
-
-interface Saved {
-  readonly checkpoint: CheckpointWithDeltas;
-  readonly writtenBy: Shape;
-  readonly line: Line;
-}
-
-interface Line {
-  readonly name: string;
-  readonly from: number | undefined;
-  /** The line that `from` is on. */
-  readonly origin: Line | undefined;
-  readonly checkpoints: Saved[];
-  /** The journal by step, so that a fold looks at its own step only. */
-  readonly effects: Map<number, Map<string, EffectRow>>;
-  readonly interrupts: Map<string, InterruptRow>;
-  readonly timers: Map<string, TimerRow>;
-  run: string | undefined;
-}
-
-interface Thread {
-  readonly id: string;
-  readonly createdAt: number;
-  readonly headBranch: string;
-  readonly lines: Map<string, Line>;
-  /** The checkpoints of all lines, by id. */
-  readonly checkpoints: Map<number, Saved>;
-  /** Each with its number among all runs of all threads: a clock that was set back does not change their order. */
-  readonly runs: Map<string, { readonly row: RunRow; readonly nth: number }>;
-  owner: Owner | undefined;
-  /** What the owner runs: checkpoints are written by it. */
-  writer: Shape;
-  writtenBy: Shape;
-  epoch: number;
-  seq: number;
-  checkpoint: number;
-  run: string | undefined;
-  updatedAt: number;
-}
-
-type Threads = Map<string, Thread> & { runs: number };
 
 function ownerOf(threads: Threads): MemoryStore {
   const self: Owner = { alive: true };
   let queue: { work(): void; told(failure?: StatewrightError): void }[] = [];
 
-  function enqueue(work: () => void, told: (failure?: StatewrightError) => void): void {
+  function later(work: () => void, told: (failure?: StatewrightError) => void): void {
     queue.push({ work, told });
     if (queue.length === 1) queueMicrotask(flush);
   }
@@ -122,7 +93,7 @@ function ownerOf(threads: Threads): MemoryStore {
   function write<Value>(work: () => Value): Promise<Value> {
     return new Promise((resolve, reject) => {
       let value: Value;
-      enqueue(
+      later(
         () => {
           open();
           value = work();
@@ -146,21 +117,32 @@ function ownerOf(threads: Threads): MemoryStore {
     name: "memory",
     claim: (request) => write(() => claim(threads, self, request)),
     commit: (commit, told) => {
-      enqueue(() => {
-        open();
-        apply(threads, self, commit);
-      }, told);
+      let queued: number | undefined;
+      later(
+        () => {
+          open();
+          queued = apply(threads, self, commit);
+        },
+        (failure) => told(failure, queued),
+      );
     },
+    enqueue: (put) => write(() => enqueue(threads, put)),
+    dequeue: (id, run, { at, reason }) => write(() => dequeue(threads.get(id), run, at, reason)),
     branch: (fork) => write(() => branch(threads, fork)),
     thread: (id) => read(() => threadRow(threads.get(id))),
     threads: (filter = {}) =>
       read(() => {
-        checkFilter("threads", filter, ["graph", "status"]);
-        const rows = [...threads.values()].map((thread) => threadRow(thread)).filter((row) => row !== undefined);
-        const found = rows.filter((row) => matches(filter.graph, row.graph) && matches(filter.status, row.status));
-        return found
-          .reverse()
-          .sort((one, other) => other.updatedAt - one.updatedAt)
+        const wanted = checkThreadFilter(filter);
+        const { graph, metadata, since = 0, until = Number.POSITIVE_INFINITY, before } = filter;
+        const listed = [...threads.values()].reverse().sort((one, other) => other.updatedAt - one.updatedAt);
+        const end = listed.findIndex(({ id }) => id === before?.id);
+        return listed
+          .filter(({ updatedAt }, place) => before === undefined || updatedAt < before.updatedAt || place > end)
+          .filter(({ updatedAt }) => before === undefined || updatedAt <= before.updatedAt)
+          .filter(({ updatedAt }) => updatedAt >= since && updatedAt < until)
+          .filter(({ run, runs }) => metadata === undefined || hasMetadata(runs.get(run ?? "")?.row, metadata))
+          .flatMap((thread) => threadRow(thread) ?? [])
+          .filter((row) => matches(graph, row.graph) && isWanted(wanted, row.status))
           .slice(0, filter.limit);
       }),
     branches: (id) =>
@@ -171,17 +153,22 @@ function ownerOf(threads: Threads): MemoryStore {
       ),
     runs: (filter = {}) =>
       read(() => {
-        checkFilter("runs", filter, ["thread", "status"]);
-        const runs = [...threads.values()]
+        const wanted = checkRunFilter(filter);
+        const { graph, key, metadata, since = 0, until = Number.POSITIVE_INFINITY, before } = filter;
+        const end = before === undefined ? undefined : threads.get(before.thread)?.runs.get(before.id)?.nth;
+        return [...threads.values()]
           .filter(({ id }) => matches(filter.thread, id))
-          .flatMap((thread) => [...thread.runs.values()]);
-        const found = runs.filter(({ row }) => matches(filter.status, row.status));
-        return found
+          .flatMap((thread) => [...thread.runs.values()].map((run) => ({ nth: run.nth, row: asRead(thread, run) })))
+          .filter(({ nth, row }) => isWanted(wanted, row.status) && nth < (end ?? Number.POSITIVE_INFINITY))
+          .filter(({ row }) => matches(graph, row.graph) && matches(key, row.key))
+          .filter(({ row }) => row.startedAt >= since && row.startedAt < until)
+          .filter(({ row }) => metadata === undefined || hasMetadata(row, metadata))
           .sort((one, other) => other.nth - one.nth)
           .slice(0, filter.limit)
           .map(({ row }) => row);
       }),
     checkpoint: (id, checkpoint) => read(() => rowOf(threads.get(id)?.checkpoints.get(checkpoint)?.checkpoint)),
+    writtenBy: (id, checkpoint) => read(() => threads.get(id)?.checkpoints.get(checkpoint)?.writtenBy),
     head: (id, name) => read(() => rowOf(lineOf(threads.get(id), name)?.checkpoints.at(-1)?.checkpoint)),
     history: (id, page) =>
       read(() => {
@@ -195,7 +182,7 @@ function ownerOf(threads: Threads): MemoryStore {
       read(() => {
         const found = threads.get(id)?.checkpoints.get(checkpoint);
         if (found === undefined) throw unknownCheckpoint(id, checkpoint);
-        return channelRows(lineage(found.line).filter((each) => each.id <= checkpoint));
+        return channelRows(changesTo(found.line, checkpoint));
       }),
     effects: (id, name, step) =>
       read(() =>
@@ -204,7 +191,26 @@ function ownerOf(threads: Threads): MemoryStore {
           .sort(([one], [other]) => one - other)
           .flatMap(([, effects]) => [...effects.values()]),
       ),
-    interrupts: (id, name) => read(() => [...(threads.get(id)?.lines.get(name)?.interrupts.values() ?? [])]),
+    interrupts: (id, name) =>
+      read(() => [...(threads.get(id)?.lines.get(name)?.interrupts.values() ?? [])].map(({ row }) => row)),
+    questions: (filter = {}) =>
+      read(() => {
+        checkFilter("questions", filter, questionFilterKeys);
+        const { thread, graph, key, at = Number.NEGATIVE_INFINITY, before } = filter;
+        return [...threads.values()]
+          .filter(({ id }) => matches(thread, id))
+          .flatMap(openQuestions)
+          .filter((row) => matches(graph, row.graph) && matches(key, row.key))
+          .filter(({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > at)
+          .filter(({ place }) => before === undefined || place < before.place)
+          .sort((one, other) => other.place - one.place)
+          .slice(0, filter.limit);
+      }),
+    events: (id, page) =>
+      read(() => {
+        checkFilter("events", page, ["after", "from"]);
+        return eventsAfter(threads.get(id), page.after).slice(0, page.limit);
+      }),
     timers: (filter = {}) =>
       read(() => {
         checkFilter("timers", filter, ["thread", "dueBy"]);
@@ -218,6 +224,19 @@ function ownerOf(threads: Threads): MemoryStore {
           .sort(byDue)
           .slice(0, filter.limit);
       }),
+    delete: (id) =>
+      write(() => {
+        if (knownThread(threads, id).owner?.alive === true) throw busy(id);
+        threads.delete(id);
+      }),
+    image: (id) => read(() => imageOf(knownThread(threads, id))),
+    insert: (image) =>
+      write(() => {
+        if (threads.has(image.id)) throw threadExists(image.id);
+        addImage(threads, image);
+      }),
+    prune: (prune) => write(() => pruneThread(knownThread(threads, prune.thread), prune)),
+    vacuum: () => read(() => undefined),
     close: () => {
       flush();
       for (const thread of threads.values()) if (thread.owner === self) thread.owner = undefined;
@@ -229,6 +248,12 @@ function ownerOf(threads: Threads): MemoryStore {
       self.alive = false;
     },
   };
+}
+
+function knownThread(threads: Threads, id: string): Thread {
+  const thread = threads.get(id);
+  if (thread === undefined) throw unknownThread(id);
+  return thread;
 }
 
 function claim(threads: Threads, self: Owner, request: ClaimRequest): Claim {
@@ -262,35 +287,91 @@ function claim(threads: Threads, self: Owner, request: ClaimRequest): Claim {
     head: rowOf(head?.checkpoint),
     run: line.run === undefined ? undefined : thread.runs.get(line.run)?.row,
     recovered,
+    queued: thread.queued,
   };
 }
 
-/** Everything is checked before anything is changed: a refused commit leaves no trace. */
-function apply(threads: Threads, self: Owner, commit: Commit): void {
+function enqueue(threads: Threads, { thread: id, branch, run, stops }: QueueWrite): RunRow {
+  checkId("run", run.id);
+  const thread = threads.get(id);
+  if (thread === undefined) throw unknownThread(id);
+  const line = thread.lines.get(branch ?? thread.headBranch);
+  if (line === undefined || isChildLine(line.name)) throw unknownBranch(id, branch ?? thread.headBranch);
+  const known = run.key === undefined ? undefined : runOfKey(thread, run.key);
+  if (known !== undefined) return known.row;
+  const row: RunRow = {
+    ...run,
+    thread: id,
+    branch: line.name,
+    ...(stops === undefined || line.run === undefined ? {} : { stops: { run: line.run, how: stops } }),
+  };
+  if (thread.runs.has(row.id)) throw runExists(row);
+  thread.runs.set(row.id, { row, nth: ++threads.runs, epoch: 0 });
+  thread.queued += 1;
+  return row;
+}
+
+function dequeue(thread: Thread | undefined, id: string, endedAt: number, reason: string): boolean {
+  const run = thread?.runs.get(id);
+  if (thread === undefined || run?.row.status !== "queued") return false;
+  const { input: _, ...row } = run.row;
+  thread.runs.set(id, { ...run, row: { ...row, status: "cancelled", endedAt, reason } });
+  thread.queued -= 1;
+  return true;
+}
+
+function runOfKey({ runs }: Thread, key: string): SavedRun | undefined {
+  for (const run of runs.values()) if (run.row.key === key) return run;
+  return undefined;
+}
+
+/** A run whose owner is dead, or gave the thread away without a word about it, has crashed. */
+function asRead({ owner, epoch }: Thread, run: SavedRun): RunRow {
+  const { row } = run;
+  if (row.status !== "running" || (owner?.alive === true && run.epoch === epoch)) return row;
+  return { ...row, status: "crashed" };
+}
+
+/** Everything is checked before anything is changed: a refused commit leaves no trace. Gives how many runs are queued. */
+function apply(threads: Threads, self: Owner, commit: Commit): number {
   const thread = threads.get(commit.thread);
   if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw fenced(commit);
   const line = thread.lines.get(commit.branch) ?? newChildLine(thread, commit);
   const head = line.checkpoints.at(-1)?.checkpoint;
   if (commit.checkpoint !== undefined) checkFollows(commit.checkpoint, endOf(line), thread.checkpoint, commit);
-  if (commit.run !== undefined) checkId("run", commit.run.id);
+  if (commit.run !== undefined) checkRun(thread, line, commit.run);
 
   if (commit.run !== undefined) {
     const known = thread.runs.get(commit.run.id);
-    if (known === undefined) thread.run = line.run = commit.run.id;
-    thread.runs.set(commit.run.id, { row: commit.run, nth: known?.nth ?? ++threads.runs });
+    const begins = known?.row.status === "queued";
+    if (begins) thread.queued -= 1;
+    if (known === undefined || begins) thread.run = line.run = commit.run.id;
+    if (commit.run.status !== "waiting") line.awaited.clear();
+    thread.runs.set(commit.run.id, { row: commit.run, nth: known?.nth ?? ++threads.runs, epoch: thread.epoch });
   }
   for (const effect of commit.effects ?? []) putEffect(line, effect);
   if (commit.checkpoint !== undefined) {
-    if (head !== undefined) fold(line, head.step);
+    if (head !== undefined && head.step !== commit.checkpoint.row.step) fold(line, head.step);
     thread.writtenBy = thread.writer;
     append(thread, line, commit.checkpoint);
   }
-  for (const interrupt of commit.interrupts ?? [])
-    line.interrupts.set(interrupt.id, { ...interrupt, branch: line.name });
+  for (const interrupt of commit.interrupts ?? []) putQuestion(threads, line, interrupt);
+  thread.facts.push(...(commit.events ?? []));
   for (const change of commit.timers ?? []) changeTimer(thread.id, line, change);
   thread.seq = Math.max(thread.seq, commit.seq);
   thread.updatedAt = Math.max(thread.updatedAt, latestTime(commit));
   if (commit.release === true) thread.owner = undefined;
+  return thread.queued;
+}
+
+/** A new run has a key of its own, and one that was cancelled in the queue does not begin. */
+function checkRun(thread: Thread, line: Line, run: RunRow): void {
+  checkId("run", run.id);
+  const known = thread.runs.get(run.id);
+  const taken = known === undefined && run.key !== undefined && runOfKey(thread, run.key) !== undefined;
+  const { queuedAt, status } = known?.row ?? {};
+  const over = queuedAt !== undefined && status !== "queued" && line.run !== run.id;
+  if (taken || over) throw runExists(run);
 }
 
 /** The line that the first checkpoint of a child line makes; the thread does not have it yet. */
@@ -313,12 +394,14 @@ function branch(threads: Threads, write: BranchWrite): CheckpointRow {
     has: (line) => thread.lines.has(line),
   });
 
-  const row = startLine(thread, outer, write.interrupts);
-  for (const line of inner) startLine(thread, line, []);
+  const row = startLine(threads, thread, outer, write.interrupts);
+  for (const line of inner) startLine(threads, thread, line, []);
+  if (write.head === true) thread.headBranch = write.branch;
   return row;
 }
 
 function startLine(
+  threads: Threads,
   thread: Thread,
   { line: name, from, origin, checkpoint }: ForkedLine<Saved>,
   interrupts: readonly InterruptRow[],
@@ -326,13 +409,18 @@ function startLine(
   const line = newLine(name, from, origin.line);
   const row = { ...checkpoint.row, id: thread.checkpoint + 1, branch: name, parent: from, seq: thread.seq + 1 };
   append(thread, line, { row, deltas: checkpoint.deltas }, origin.writtenBy);
-  for (const interrupt of interrupts) line.interrupts.set(interrupt.id, { ...interrupt, branch: name });
+  for (const interrupt of interrupts) putQuestion(threads, line, interrupt);
   thread.seq = row.seq;
   thread.updatedAt = Math.max(thread.updatedAt, row.at);
   return row;
 }
 
-function append(thread: Thread, line: Line, { row, deltas }: CheckpointWrite, writtenBy: Shape = thread.writer): void {
+function append(
+  thread: Thread,
+  line: Line,
+  { row, deltas }: CheckpointWrite,
+  writtenBy: WrittenBy = thread.writer,
+): void {
   const bases = deltas.map((delta) => ({ ...delta, base: isBase(delta) }));
   const saved = { checkpoint: { ...row, branch: line.name, deltas: bases }, writtenBy, line };
   line.checkpoints.push(saved);
@@ -346,6 +434,26 @@ function putEffect(line: Line, effect: EffectRow): void {
   line.effects.set(effect.step, effects.set(JSON.stringify([effect.task, effect.key]), effect));
 }
 
+function putQuestion(threads: Threads, line: Line, row: InterruptRow): void {
+  const place = line.interrupts.get(row.id)?.place ?? ++threads.questions;
+  line.interrupts.set(row.id, { row: { ...row, branch: line.name }, place });
+  if (isOpen(row)) line.awaited.add(row.id);
+  else line.awaited.delete(row.id);
+}
+
+/** What waits for a person on the branches of a thread. */
+function openQuestions({ id, lines, runs }: Thread): readonly QuestionRow[] {
+  return [...lines.values()].flatMap((line): readonly QuestionRow[] => {
+    const run = runs.get(line.run ?? "")?.row;
+    if (run?.status !== "waiting") return [];
+    return [...line.awaited].flatMap((asked) => {
+      const question = line.interrupts.get(asked);
+      if (question === undefined) return [];
+      return [{ ...question.row, thread: id, run: run.id, graph: run.graph, place: question.place }];
+    });
+  });
+}
+
 function changeTimer(thread: string, line: Line, change: TimerChange): void {
   const { id, generation } = "arm" in change ? change.arm : change.drop;
   if ((line.timers.get(id)?.generation ?? 0) > generation) return;
@@ -357,9 +465,20 @@ function fold(line: Line, step: number): void {
   const effects = line.effects.get(step) ?? new Map<string, EffectRow>();
   for (const [id, effect] of effects) {
     const { outcome: _, ...folded } = effect;
+    if (effect.effect === "once") continue;
     if (effect.kind === "task") effects.delete(id);
-    else if (effect.effect !== "once") effects.set(id, folded);
+    else effects.set(id, folded);
   }
+}
+
+/** Checkpoints of all lines and facts, by number. */
+function eventsAfter(thread: Thread | undefined, after: number): readonly StoredEvent[] {
+  const checkpoints = [...(thread?.checkpoints.values() ?? [])].map(({ checkpoint }) => ({ checkpoint }));
+  const facts = (thread?.facts ?? []).map((fact) => ({ fact }));
+  const seqOf = (event: StoredEvent): number => ("fact" in event ? event.fact.seq : event.checkpoint.seq);
+  return [...checkpoints, ...facts]
+    .filter((event) => seqOf(event) > after)
+    .sort((one, other) => seqOf(one) - seqOf(other));
 }
 
 /** All checkpoints that lead to the end of a line, newest first. */
@@ -372,7 +491,22 @@ function lineage(line: Line | undefined): readonly CheckpointWithDeltas[] {
   return found;
 }
 
-function channelRows(newestFirst: readonly CheckpointWithDeltas[]): readonly ChannelRows[] {
+/** What changed on the way to a checkpoint, newest first: what retention left of those that are gone included. */
+function changesTo(line: Line, checkpoint: number): readonly { readonly deltas: readonly DeltaRow[] }[] {
+  const found: { readonly id: number; readonly deltas: readonly DeltaRow[] }[] = [...lineage(line)];
+  let until = checkpoint;
+  for (
+    let each: Line | undefined = line;
+    each !== undefined;
+    until = Math.min(until, each.from ?? 0), each = each.origin
+  ) {
+    const left = each.cuts.flatMap(({ deltas }) => deltas).filter((delta) => delta.checkpoint <= until);
+    for (const { checkpoint: id, ...delta } of left) found.push({ id, deltas: [delta] });
+  }
+  return found.filter(({ id }) => id <= checkpoint).sort((one, other) => other.id - one.id);
+}
+
+function channelRows(newestFirst: readonly { readonly deltas: readonly DeltaRow[] }[]): readonly ChannelRows[] {
   const rows = new Map<string, DeltaRow[]>();
   for (const { deltas } of newestFirst) {
     for (const delta of deltas) {
@@ -387,47 +521,11 @@ function lineOf(thread: Thread | undefined, name: string | undefined): Line | un
   return thread?.lines.get(name ?? thread.headBranch);
 }
 
-/** The checkpoint that the next one of a line goes on from. */
-function endOf(line: Line): number | undefined {
-  return line.checkpoints.at(-1)?.checkpoint.id ?? line.from;
-}
-
-function newThread(id: string, headBranch: string, writer: Shape, at: number): Thread {
-  return {
-    id,
-    createdAt: at,
-    headBranch,
-    lines: new Map(),
-    checkpoints: new Map(),
-    runs: new Map(),
-    owner: undefined,
-    writer,
-    writtenBy: writer,
-    epoch: 0,
-    seq: 0,
-    checkpoint: 0,
-    run: undefined,
-    updatedAt: at,
-  };
-}
-
-function newLine(name: string, from: number | undefined, origin: Line | undefined): Line {
-  return {
-    name,
-    from,
-    origin,
-    checkpoints: [],
-    effects: new Map(),
-    interrupts: new Map(),
-    timers: new Map(),
-    run: undefined,
-  };
-}
-
 function threadRow(thread: Thread | undefined): ThreadRow | undefined {
   if (thread === undefined) return undefined;
-  const { id, createdAt, updatedAt, headBranch, run, writtenBy } = thread;
-  const status = run === undefined ? undefined : thread.runs.get(run)?.row.status;
+  const { id, createdAt, updatedAt, headBranch, writtenBy } = thread;
+  const run = thread.runs.get(thread.run ?? "");
+  const status = run === undefined ? undefined : asRead(thread, run).status;
   return { id, graph: writtenBy.graph, version: writtenBy.version, createdAt, updatedAt, headBranch, status };
 }
 
@@ -435,6 +533,10 @@ function rowOf(checkpoint: CheckpointWithDeltas | undefined): CheckpointRow | un
   if (checkpoint === undefined) return undefined;
   const { deltas: _, ...row } = checkpoint;
   return row;
+}
+
+function isWanted(wanted: readonly RunStatus[] | undefined, status: RunStatus | undefined): boolean {
+  return wanted === undefined || (status !== undefined && wanted.includes(status));
 }
 
 function matches<Value>(wanted: Value | undefined, value: Value | undefined): boolean {

@@ -60,12 +60,14 @@ export function restoreState(
   for (const { channel, deltas } of saved) {
     if (!Object.hasOwn(channels, channel)) continue;
     state[channel] = joined(deltas.map((delta) => deltaOf(codec, delta))).reduce(applyDelta, state[channel]);
+    // What a rollback has cleared was never set.
+    if (state[channel] === undefined && channels[channel]?.kind !== "ephemeral") delete state[channel];
   }
   return state;
 }
 
 /** Neighbours of one kind as one delta, so that a value is copied once and not once a superstep. */
-function joined(deltas: readonly Delta[]): readonly Delta[] {
+export function joined(deltas: readonly Delta[]): readonly Delta[] {
   const groups: Delta[][] = [];
   for (const delta of deltas) {
     const group = groups[groups.length - 1];
@@ -108,7 +110,8 @@ export function deltaOf(codec: Codec, row: Pick<DeltaRow, "kind" | "text">): Del
   }
 }
 
-function textOf(codec: Codec, channel: string, delta: Delta): string {
+/** The text of a delta, as it is saved. */
+export function textOf(codec: Codec, channel: string, delta: Delta): string {
   const what = `the channel "${channel}"`;
   switch (delta.kind) {
     case "append":

@@ -1,8 +1,17 @@
 /** The rules that every store shares, and its refusals in the same words everywhere. For those who write a store. */
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
-import type { DeltaRow } from "./checkpoint.ts";
-import type { BranchWrite, CheckpointWrite, Commit } from "./store.ts";
+import { checkOptions } from "../base/options.ts";
+import { type DeltaRow, type RunRow, type RunStatus, runStatuses } from "./checkpoint.ts";
+import type {
+  BranchWrite,
+  CheckpointWrite,
+  Commit,
+  MetadataFilter,
+  QuestionFilter,
+  RunFilter,
+  ThreadFilter,
+} from "./store.ts";
 import type { TimerRow } from "./timer.ts";
 
 /** A value that replaces what was before needs nothing of it: such a delta is a base, whatever its writer said. */
@@ -14,7 +23,8 @@ export function isBase(delta: DeltaRow): boolean {
 export function latestTime({ run, checkpoint, effects, interrupts }: Commit): number {
   let latest = Math.max(run?.endedAt ?? run?.startedAt ?? 0, checkpoint?.row.at ?? 0);
   for (const { startedAt, endedAt } of effects ?? []) latest = Math.max(latest, endedAt ?? startedAt);
-  for (const { raisedAt, answeredAt } of interrupts ?? []) latest = Math.max(latest, answeredAt ?? raisedAt);
+  for (const { raisedAt, answeredAt, expiredAt } of interrupts ?? [])
+    latest = Math.max(latest, answeredAt ?? expiredAt ?? raisedAt);
   return latest;
 }
 
@@ -111,13 +121,7 @@ function compareText(one: string, other: string): number {
 
 /** Throws `invalid_option` for a key that an options object does not have (rule R3). */
 export function checkKeys(what: string, given: object, known: readonly string[]): void {
-  for (const key of Object.keys(given)) {
-    if (known.includes(key)) continue;
-    throw new StatewrightError("invalid_option", {
-      what: `${what} has no option ${JSON.stringify(key)}`,
-      next: `Use ${known.join(", ")}`,
-    });
-  }
+  checkOptions(what, given, known);
 }
 
 /** Throws `invalid_option` for a filter of a list that has an unknown key, or a limit that is not a whole number from 1. */
@@ -127,6 +131,83 @@ export function checkFilter(what: string, filter: { readonly limit?: number }, k
   throw new StatewrightError("invalid_option", {
     what: `the limit of ${what} is ${String(filter.limit)}`,
     next: "Give a whole number from 1",
+  });
+}
+
+/** What a list may be filtered by. */
+export const runFilterKeys: readonly (keyof RunFilter)[] = [
+  "thread",
+  "status",
+  "graph",
+  "key",
+  "metadata",
+  "since",
+  "until",
+  "before",
+];
+export const threadFilterKeys: readonly (keyof ThreadFilter)[] = [
+  "status",
+  "graph",
+  "metadata",
+  "since",
+  "until",
+  "before",
+];
+
+/** What the list of open questions may be filtered by. */
+export const questionFilterKeys: readonly (keyof QuestionFilter)[] = ["thread", "graph", "key", "at", "before"];
+
+/** Throws `invalid_option` for a filter of runs or threads that cannot be meant; gives the statuses that it asks for. */
+export function checkRunFilter(filter: RunFilter): readonly RunStatus[] | undefined {
+  checkFilter("runs", filter, runFilterKeys);
+  return wantedStatuses(filter, "runs");
+}
+
+/** As {@link checkRunFilter}, for threads. */
+export function checkThreadFilter(filter: ThreadFilter): readonly RunStatus[] | undefined {
+  checkFilter("threads", filter, threadFilterKeys);
+  return wantedStatuses(filter, "threads");
+}
+
+function wantedStatuses(
+  { status, metadata }: Pick<RunFilter, "status" | "metadata">,
+  what: string,
+): readonly RunStatus[] | undefined {
+  for (const [key, value] of Object.entries(metadata ?? {})) {
+    if (value === null || ["string", "number", "boolean"].includes(typeof value)) continue;
+    throw new StatewrightError("invalid_option", {
+      what: `the filter of ${what} asks for metadata ${JSON.stringify(key)} that is neither text, number, boolean nor null`,
+      next: "Metadata is found by equal values of that kind",
+    });
+  }
+  if (status === undefined) return undefined;
+  const wanted = typeof status === "string" ? [status] : status;
+  for (const each of wanted) {
+    if (runStatuses.includes(each)) continue;
+    throw new StatewrightError("invalid_option", {
+      what: `the filter of ${what} asks for the status ${JSON.stringify(each)}`,
+      next: `Use ${runStatuses.join(", ")}`,
+    });
+  }
+  return wanted;
+}
+
+/** Whether a run has all of this metadata. */
+export function hasMetadata(run: Pick<RunRow, "metadata"> | undefined, wanted: MetadataFilter): boolean {
+  return Object.entries(wanted).every(
+    ([key, value]) => run?.metadata !== undefined && Object.hasOwn(run.metadata, key) && run.metadata[key] === value,
+  );
+}
+
+/** The refusal of a run that cannot begin: its key is another's, or it was taken out of the queue. */
+export function runExists({ thread, id, key }: Pick<RunRow, "thread" | "id" | "key">): StatewrightError {
+  return new StatewrightError("run_exists", {
+    what:
+      key === undefined
+        ? `the run "${id}" does not stand in the queue any more`
+        : `the thread "${thread}" has a run under the key "${key}" already, or the run was taken out of the queue`,
+    next: "Look at it with listRuns: nothing was started",
+    place: { thread },
   });
 }
 
@@ -181,6 +262,15 @@ export function branchExists(thread: string, branch: string): StatewrightError {
     what: `the branch "${branch}" is there already`,
     next: "Give the fork another name",
     place: { thread, branch },
+  });
+}
+
+/** The refusal of a thread that would take the place of another. */
+export function threadExists(thread: string): StatewrightError {
+  return new StatewrightError("thread_exists", {
+    what: `there is a thread "${thread}" already`,
+    next: "Give the copy another id, or delete that thread first",
+    place: { thread },
   });
 }
 

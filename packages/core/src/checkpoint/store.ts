@@ -9,8 +9,11 @@
  * all lines of a thread; each line has its own head, journal and questions.
  */
 import type { StatewrightError } from "../base/errors.ts";
-import type { CheckpointRow, DeltaRow, RunRow, RunStatus } from "./checkpoint.ts";
-import type { EffectRow, InterruptRow } from "./journal.ts";
+import type { CheckpointRow, DeltaRow, RunRow, RunStatus, StopKind } from "./checkpoint.ts";
+import type { EventRow } from "./event.ts";
+import type { EffectRow, InterruptRow, QuestionRow } from "./journal.ts";
+import type { Retention } from "./retention.ts";
+import type { CutDelta, ThreadImage, WrittenBy } from "./thread-image.ts";
 import type { TimerChange, TimerRow } from "./timer.ts";
 
 /** What a writer says when it takes a thread. The thread and the branch are made when they are not there. */
@@ -35,16 +38,21 @@ export interface Claim {
   readonly nextSeq: number;
   readonly nextCheckpoint: number;
   /** What wrote the branch's newest checkpoint: graph, version and shape of the claim under which it was written; this claim's where there is none. */
-  readonly writtenBy: { readonly graph: string; readonly version: number; readonly shape: string };
+  readonly writtenBy: WrittenBy;
   /** The branch's newest checkpoint; absent on a new thread. */
   readonly head: CheckpointRow | undefined;
   /** The newest run on the branch. */
   readonly run: RunRow | undefined;
   /** The previous owner did not let go: it died. */
   readonly recovered: boolean;
+  /** How many runs are queued on the thread, over all its branches. */
+  readonly queued: number;
 }
 
-/** A checkpoint to write. Its predecessor's journal rows are folded: outcomes are kept for `once` effects only. */
+/**
+ * A checkpoint to write. Its predecessor's journal rows are folded: outcomes, and the rows of tasks, are kept for `once`
+ * effects only. One that has the step of its predecessor goes on with that step: its journal stays as it is.
+ */
 export interface CheckpointWrite {
   readonly row: CheckpointRow;
   readonly deltas: readonly DeltaRow[];
@@ -61,13 +69,15 @@ export interface Commit {
   readonly epoch: number;
   /** The last sequence number that this commit uses. */
   readonly seq: number;
-  /** Comes with commits to branches only. */
+  /** Comes with commits to branches only. A queued run begins with the first commit that has its row with another status. */
   readonly run?: RunRow | undefined;
   /** Insert or replace, by step, task and key. */
   readonly effects?: readonly EffectRow[];
   readonly checkpoint?: CheckpointWrite | undefined;
   /** Insert or replace, by id. */
   readonly interrupts?: readonly InterruptRow[];
+  /** Facts that become true with it and that no checkpoint tells. */
+  readonly events?: readonly EventRow[] | undefined;
   /** What became of the line's timers, in order. */
   readonly timers?: readonly TimerChange[] | undefined;
   /** Let the thread go in the same write. */
@@ -80,6 +90,8 @@ export interface BranchWrite {
   readonly branch: string;
   readonly from: number;
   readonly checkpoint: CheckpointWrite;
+  /** The new branch becomes the thread's head branch: the one that is meant where none is named. */
+  readonly head?: boolean;
   /** Answered questions of the step of `from` that the new branch takes over, so that they are not asked again. */
   readonly interrupts: readonly InterruptRow[];
   /** Child lines of the new branch, each after its parent line, that go on from a checkpoint with one of their own. */
@@ -88,6 +100,72 @@ export interface BranchWrite {
     readonly from: number;
     readonly checkpoint: CheckpointWrite;
   }[];
+}
+
+/** A run to put into the queue of a branch. */
+export interface QueueWrite {
+  readonly thread: string;
+  /** The thread's head branch when absent. */
+  readonly branch?: string | undefined;
+  /** With the status `queued` and an input. */
+  readonly run: Omit<RunRow, "thread" | "branch" | "stops">;
+  /** How it ends the run that is the newest of the branch now. */
+  readonly stops?: StopKind | undefined;
+}
+
+/** What to remove from a thread in one write: nothing that a writer at work, a fork or an open question still needs. */
+export interface PruneWrite extends Retention {
+  readonly thread: string;
+  /** At most so many checkpoints go. */
+  readonly limit: number;
+  /** The changes of one channel at checkpoints that go, oldest first, as fewer that lead to the same. */
+  readonly merge: (rows: readonly CutDelta[]) => readonly CutDelta[];
+}
+
+/** Metadata of a run: it has each of these keys with this very value. */
+export type MetadataFilter = Readonly<Record<string, string | number | boolean | null>>;
+
+/** Which runs a list shows. Times are in milliseconds since the epoch, from `since` on and before `until`. */
+export interface RunFilter {
+  readonly thread?: string;
+  /** One status, or any of several. */
+  readonly status?: RunStatus | readonly RunStatus[];
+  readonly graph?: string;
+  /** The idempotency key of a run. */
+  readonly key?: string;
+  readonly metadata?: MetadataFilter;
+  /** By the time of their start. */
+  readonly since?: number;
+  readonly until?: number;
+  /** Those after this one in the list: the last row of a page gives the next. */
+  readonly before?: Pick<RunRow, "thread" | "id"> | undefined;
+  readonly limit?: number;
+}
+
+/** Which threads a list shows; `status` and `metadata` are those of a thread's newest run. */
+export interface ThreadFilter {
+  /** One status, or any of several. */
+  readonly status?: RunStatus | readonly RunStatus[];
+  readonly graph?: string;
+  readonly metadata?: MetadataFilter;
+  /** By the time of their last change. */
+  readonly since?: number;
+  readonly until?: number;
+  /** Those after this one in the list: the last row of a page gives the next. */
+  readonly before?: Pick<ThreadRow, "id" | "updatedAt"> | undefined;
+  readonly limit?: number;
+}
+
+/** Which open questions a list shows. */
+export interface QuestionFilter {
+  readonly thread?: string;
+  readonly graph?: string;
+  readonly key?: string;
+  /** Those whose time is not over then. */
+  readonly at?: number;
+  /** Those after this one in the list: the last row of a page gives the next. */
+  readonly before?: Pick<QuestionRow, "place"> | undefined;
+  readonly limit?: number;
 }
 
 /** A thread, as lists show it. */
@@ -112,6 +190,9 @@ export interface CheckpointWithDeltas extends CheckpointRow {
   readonly deltas: readonly DeltaRow[];
 }
 
+/** A durable event as it is kept: a checkpoint with what it changed, or a fact. */
+export type StoredEvent = { readonly checkpoint: CheckpointWithDeltas } | { readonly fact: EventRow };
+
 /** A place that keeps threads. Reads may be made by anyone, writes by the owner of the thread. */
 export interface Store {
   readonly name: string;
@@ -124,9 +205,19 @@ export interface Store {
    * Queue an atomic write; it is refused with `fenced` once the thread was released or taken by another. `told` is
    * called once, synchronously after the write is durable or has failed, in the order of the calls; never inside this
    * call. A write without a checkpoint to a line that is not there is refused with `unknown_branch`, and so is the first
-   * one to a child line whose parent line is not there; a name outside the grammar with `invalid_id`.
+   * one to a child line whose parent line is not there; a name outside the grammar with `invalid_id`. A new run whose key
+   * another run of the thread has, and a queued one that was cancelled meanwhile, is refused with `run_exists`. `queued` is
+   * how many runs are queued on the thread when the write is durable.
    */
-  commit(commit: Commit, told: (failure?: StatewrightError) => void): void;
+  commit(commit: Commit, told: (failure?: StatewrightError, queued?: number) => void): void;
+  /**
+   * Put a run behind what its branch is doing; anyone may, and nobody needs to own the thread. Runs of a branch stand in the
+   * order of their calls. Gives the row as it is saved: where the thread has a run of that key already, that run's, and
+   * nothing is written. Throws `unknown_thread`, `unknown_branch`.
+   */
+  enqueue(write: QueueWrite): Promise<RunRow>;
+  /** Take a run out of the queue: it is `cancelled`. False when it does not stand there. Anyone may. */
+  dequeue(thread: string, run: string, ended: { readonly at: number; readonly reason: string }): Promise<boolean>;
   /**
    * Make a branch, and its child lines, and give its first checkpoint as written: `id`, `seq` and `parent` are the
    * store's to choose. Throws `unknown_thread`, `unknown_checkpoint`, `thread_exists` when a name is taken,
@@ -136,25 +227,19 @@ export interface Store {
   // What is not there reads as `undefined` or an empty list; only `state` throws `unknown_checkpoint`. Where a read takes
   // a branch, it takes a child line too; no list of threads, runs or branches shows child lines.
   thread(thread: string): Promise<ThreadRow | undefined>;
-  /** Threads, most recently changed first; `status` is that of a thread's newest run. */
-  threads(filter?: {
-    readonly graph?: string;
-    readonly status?: RunStatus;
-    readonly limit?: number;
-  }): Promise<readonly ThreadRow[]>;
+  /** Threads, most recently changed first; `status` is that of a thread's newest run, queued ones aside. */
+  threads(filter?: ThreadFilter): Promise<readonly ThreadRow[]>;
   /** Branches, oldest first; `from` is the checkpoint that a fork started at, `head` the newest checkpoint of the line. */
   branches(
     thread: string,
   ): Promise<
     readonly { readonly name: string; readonly from: number | undefined; readonly head: number | undefined }[]
   >;
-  /** Runs, those that began last before the others, whatever the clock said. */
-  runs(filter?: {
-    readonly thread?: string;
-    readonly status?: RunStatus;
-    readonly limit?: number;
-  }): Promise<readonly RunRow[]>;
+  /** Runs, those that began or were queued last before the others, whatever the clock said. */
+  runs(filter?: RunFilter): Promise<readonly RunRow[]>;
   checkpoint(thread: string, id: number): Promise<CheckpointRow | undefined>;
+  /** What wrote a checkpoint: graph, version and shape of the claim under which it was written. */
+  writtenBy(thread: string, checkpoint: number): Promise<WrittenBy | undefined>;
   /** The newest checkpoint of a branch (default: the head branch). */
   head(thread: string, branch?: string): Promise<CheckpointRow | undefined>;
   /** One page of a branch's line of checkpoints, through its ancestors, newest first, with what each changed. */
@@ -168,11 +253,34 @@ export interface Store {
   effects(thread: string, branch: string, step?: number): Promise<readonly EffectRow[]>;
   /** Questions of a branch, answered and open, oldest first. */
   interrupts(thread: string, branch: string): Promise<readonly InterruptRow[]>;
+  /**
+   * What runs wait for, over all threads, those questions before the others that were asked last: the open ones of branches
+   * whose newest run is `waiting`, written with the commit that made it wait or after it.
+   */
+  questions(filter?: QuestionFilter): Promise<readonly QuestionRow[]>;
   /** Timers of all lines, those due first before the others, and those due together by id; `dueBy` ends the list at a time, that one included. */
   timers(filter?: {
     readonly thread?: string;
     readonly dueBy?: number;
     readonly limit?: number;
   }): Promise<readonly TimerRow[]>;
+  /**
+   * Durable events of a thread whose number is above `after`, in order: its checkpoints on all lines, and the facts
+   * between them. `from` is a checkpoint that was read before: only later ones are looked for.
+   */
+  events(
+    thread: string,
+    page: { readonly after: number; readonly from?: number | undefined; readonly limit: number },
+  ): Promise<readonly StoredEvent[]>;
+  /** Remove a thread: no row of it is left. Throws `unknown_thread`, and `thread_busy` while a living owner holds it. */
+  delete(thread: string): Promise<void>;
+  /** A thread whole, as of one moment; anyone may ask, also while it is written. Throws `unknown_thread`. */
+  image(thread: string): Promise<ThreadImage>;
+  /** Take a thread in as its image has it; nobody owns it then. Throws `thread_exists`. */
+  insert(image: ThreadImage): Promise<void>;
+  /** Remove old checkpoints; anyone may, also while the thread is written. Gives how many went. Throws `unknown_thread`. */
+  prune(write: PruneWrite): Promise<number>;
+  /** Give the room of what was removed back, and let no text of it be left behind. */
+  vacuum(): Promise<void>;
   close(): void;
 }

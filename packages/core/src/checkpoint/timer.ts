@@ -10,8 +10,11 @@
  * runs does not fire.
  */
 
-/** What a timer is for: `after` is a delay of a hand-drawn machine, `about` is then the type of the event that it brings. */
-export type TimerKind = "after";
+/**
+ * What a timer is for. `after` is a delay of a hand-drawn machine, and `about` the type of the event that it brings;
+ * `expiry` is the end of a question's time, and `about` its key: its row stands while the question is open.
+ */
+export type TimerKind = "after" | "expiry";
 
 /** A timer that waits for its time. */
 export interface TimerRow {

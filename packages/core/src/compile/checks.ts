@@ -1,7 +1,7 @@
 /** The checks of a definition: every problem at once, each with a code, a place and a hint. */
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition } from "../define/graph.ts";
-import { claimProblems } from "./claim-problems.ts";
+import { claimProblems } from "./claims.ts";
 import { drawingOf } from "./durable.ts";
 import { inputProblems } from "./input-problems.ts";
 import { type GraphProblem, refuseProblems } from "./problem.ts";
@@ -18,9 +18,9 @@ const reserved: ReadonlySet<string> = new Set([
 ]);
 const nameGrammar = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
-/** Throw `invalid_graph` with every problem of the definition in `details`, or return. */
-export function checkDefinition(graph: GraphDefinition): void {
-  refuseProblems("graph", graph.name, problemsOf(graph));
+/** Throw `invalid_graph` with every problem of the definition in `details`, after those that were `declared`, or return. */
+export function checkDefinition(graph: GraphDefinition, declared: readonly GraphProblem[] = []): void {
+  refuseProblems("graph", graph.name, [...declared, ...problemsOf(graph)]);
 }
 
 /** Every problem of a definition, in the order of its nodes. */

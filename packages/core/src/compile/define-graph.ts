@@ -2,11 +2,12 @@
 import type { AnyStateMachine } from "xstate";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
+import { describeValue } from "../base/json.ts";
 import { checkRetry } from "../base/retry.ts";
 import type { Schema } from "../base/schema.ts";
 import type { Recipe } from "../define/command.ts";
 import type { ContextDefinition } from "../define/context.ts";
-import type { Gotos, Join, Route, Sends } from "../define/edge.ts";
+import { type Gotos, gotos, type Join, type Route, type Sends } from "../define/edge.ts";
 import type {
   AnyNode,
   EdgeMap,
@@ -18,13 +19,15 @@ import type {
   NodeRecord,
   Sound,
 } from "../define/graph.ts";
-import type { InterruptShape } from "../define/interrupt.ts";
+import type { InterruptShape, SoundExpiry } from "../define/interrupt.ts";
 import type { AttemptPolicy, ErrorHandler, NodeWithPolicy } from "../define/node.ts";
 import { memoryCache } from "../define/node-cache.ts";
 import { subgraphOf } from "../define/subgraph.ts";
 import type { ToolNode } from "../define/tool-node.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
 import { checkDefinition } from "./checks.ts";
+import { claimsOf } from "./claims.ts";
+import { checkGraphOptions, checkMap, checkPolicyKinds, edgeProblems, nodeProblems } from "./declarations.ts";
 import { graphMachine } from "./machine.ts";
 
 /** The XState machine of a graph: named states, actors and guards, for Stately's tools, `xstate/graph` and `createActor`. */
@@ -58,7 +61,7 @@ export interface GraphOptions<
   readonly version?: number;
   readonly state: StateDefinition<Types>;
   readonly context?: ContextDefinition<Context, Given>;
-  readonly interrupts?: Interrupts;
+  readonly interrupts?: Interrupts & SoundExpiry<NoInfer<Interrupts>>;
   /** What a run is given, where that is not the channels as they are: an object schema whose keys are channels. */
   readonly input?: Schema<Input, Partial<Types["input"]>>;
   /** What a finished run gives as `output`, read from the final state; without it the state itself, less its private channels. */
@@ -150,29 +153,36 @@ export function defineGraph<
 >(
   options: GraphOptions<Types, Context, Given, Interrupts, Private, Input, Output>,
 ): GraphWithoutNodes<TypesOf<Types, Context, Given, Interrupts, Private, Input, Output>> {
+  checkGraphOptions(options);
   const { name, version = 1, state, context, interrupts, input, output } = options;
   const defaults = defaultsOf(name, options.defaults ?? {});
   checkId("graph name", name);
   if (!Number.isInteger(version) || version < 1) {
     throw new StatewrightError("invalid_option", {
-      what: `the version of the graph "${name}" is ${version}`,
+      what: `the version of the graph "${name}" is ${describeValue(version)}`,
       next: "Give a whole number from 1",
     });
   }
   return {
     nodes: (nodes) => {
+      checkMap(name, "nodes", nodes);
+      const nodeFaults = Object.entries(nodes).flatMap(([node, declared]) => nodeProblems(node, declared));
+      const faulty = new Set(nodeFaults.map(({ node }) => node));
       const records = new Map(
         Object.entries(nodes as Record<string, AnyNode<GraphTypes>>).map(([node, declared], index) => [
           node,
-          nodeRecord(node, declared, index, defaults),
+          nodeRecord(node, faulty.has(node) ? toolsRunElsewhere : declared, index, defaults),
         ]),
       );
       return {
         edges: (edges) => {
+          checkMap(name, "edges", edges);
+          const edgeFaults = Object.entries(edges).flatMap(([source, declared]) => edgeProblems(source, declared));
+          const broken = new Set(edgeFaults.map(({ node }) => node));
           const edgeRecords = new Map(
             Object.entries(edges as Record<string, DeclaredEdge>).map(([source, declared]) => [
               source,
-              edgeRecord(declared),
+              edgeRecord(broken.has(source) ? gotos(...records.keys()) : declared),
             ]),
           );
           const tools = [...records.values()].flatMap((node) =>
@@ -193,7 +203,7 @@ export function defineGraph<
             edges: edgeRecords,
             tools,
           };
-          checkDefinition(definition);
+          checkDefinition(definition, [...nodeFaults, ...edgeFaults]);
           let machine: GraphMachine | undefined;
           return Object.freeze({
             ...definition,
@@ -266,22 +276,28 @@ function policyOf(
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
     ...(effect === undefined ? {} : { effect }),
-    ...(defer === true ? { defer } : {}),
-    ...(cache === undefined ? {} : { cache: { ...cache, store: cache.store ?? memoryCache() } }),
+    ...(defer === undefined || defer === false ? {} : { defer }),
+    ...(cache === undefined ? {} : { cache: keeping(name, cache) }),
     ...(onError === undefined ? {} : { onError }),
-    ...(asks === undefined ? {} : { asks: [...asks] }),
-    ...(writes === undefined ? {} : { writes: [...writes] }),
+    ...claimsOf(name, { asks, writes }),
   };
   checkPolicy(`the node "${name}"`, policy);
   return policy;
 }
 
-function checkPolicy(owner: string, { retry, timeoutMs, idleTimeoutMs, effect, cache }: DeclaredPolicy): void {
+function keeping(node: string, cache: NonNullable<OwnPolicy["cache"]>): NonNullable<DeclaredPolicy["cache"]> {
+  checkPolicyKinds(`the node "${node}"`, { cache });
+  return { ...cache, store: cache.store ?? memoryCache() };
+}
+
+function checkPolicy(owner: string, policy: DeclaredPolicy): void {
+  checkPolicyKinds(owner, policy);
+  const { retry, timeoutMs, idleTimeoutMs, effect, cache } = policy;
   if (retry !== undefined) checkRetry(owner, retry);
   for (const [option, value] of Object.entries({ timeoutMs, idleTimeoutMs, "cache.ttlMs": cache?.ttlMs })) {
-    if (value === undefined || value > 0) continue;
+    if (value === undefined || (typeof value === "number" && value > 0)) continue;
     throw new StatewrightError("invalid_option", {
-      what: `the ${option} of ${owner} is ${value}`,
+      what: `the ${option} of ${owner} is ${describeValue(value)}`,
       next: "Give milliseconds above 0",
     });
   }

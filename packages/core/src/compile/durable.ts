@@ -398,6 +398,11 @@ function actionsOf(state: StateNode): readonly SpawnAction[] {
   );
 }
 
+/** The ids of all states of a machine. */
+export function stateIds(machine: AnyStateMachine): readonly string[] {
+  return statesOf(machine.root).map(({ id }) => id);
+}
+
 function statesOf(state: StateNode): readonly StateNode[] {
   return [state, ...Object.values(state.states).flatMap((child) => statesOf(child as StateNode))];
 }

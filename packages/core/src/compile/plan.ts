@@ -6,7 +6,7 @@ import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, NodeRecord } from "../define/graph.ts";
 import { answerSchema } from "../define/interrupt.ts";
 import { jsonSchemaOf, modelToolOf } from "../tool/model-tool.ts";
-import { type Drawing, drawingOf } from "./durable.ts";
+import { type Drawing, drawingOf, stateIds } from "./durable.ts";
 import { isParallel } from "./machine.ts";
 
 /** A graph, ready to run. */
@@ -88,5 +88,16 @@ function shapeOf(graph: GraphDefinition): Json {
       subgraph === undefined ? [] : [[name, subgraph.persistence, shapeOf(subgraph.graph)]],
     ),
     tools: graph.tools.map((tool) => [tool.spec.name, modelToolOf(tool.spec).inputSchema]),
+    drawn: drawnShape(drawingOf(graph)),
   };
+}
+
+/** The states and events of a machine drawn by hand, its delays among them, and its actors with theirs. */
+function drawnShape(drawing: Drawing | undefined): Json {
+  if (drawing === undefined) return null;
+  const actors = [...drawing.actors].map(([name, actor]) => [
+    name,
+    actor.kind === "promise" ? actor.effect : drawnShape(actor.drawing),
+  ]);
+  return { states: stateIds(drawing.machine), events: [...drawing.machine.events], actors };
 }

@@ -3,7 +3,7 @@ import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import type { Injection } from "../base/injection.ts";
 import { type DeepReadonly, isPlainObject } from "../base/json.ts";
-import { objectOf, type Schema, type SchemaInput, type SchemaOutput } from "../base/schema.ts";
+import { isSchema, objectOf, type Schema, type SchemaInput, type SchemaOutput } from "../base/schema.ts";
 
 /** What `defineContext` takes: a schema for each value. */
 export type ContextShape = { readonly [name: string]: Schema };
@@ -61,7 +61,7 @@ function checkShape(shape: unknown): void {
     });
   for (const [name, part] of Object.entries(shape)) {
     checkId("context name", name);
-    if (typeof part === "object" && part !== null && "~standard" in part) continue;
+    if (isSchema(part)) continue;
     throw new StatewrightError("invalid_option", {
       what: `the context value "${name}" is not a schema`,
       next: "Give a zod schema, such as z.string()",

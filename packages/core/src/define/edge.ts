@@ -1,5 +1,7 @@
 /** Edges: where control goes after a node. */
 
+import { checkOptions } from "../base/options.ts";
+
 /** Where a graph begins. */
 export const START = "__start__" as const;
 
@@ -46,6 +48,7 @@ export function route<const Target extends string, State, const Many extends boo
   choose: (state: State) => NoInfer<Target> | (Many extends true ? readonly NoInfer<Target>[] : never),
   options: { readonly many?: Many } = {},
 ): Route<State, Target> {
+  checkOptions("route", options, ["many"]);
   return { kind: "route", targets, choose, many: options.many ?? false };
 }
 
@@ -55,6 +58,7 @@ export function sends<const Target extends string, State, Input, const Otherwise
   select: (state: State) => readonly Input[],
   options: { readonly otherwise?: Otherwise } = {},
 ): Sends<State, Target, Input, Otherwise> {
+  checkOptions("sends", options, ["otherwise"]);
   return { kind: "sends", target, select, otherwise: options.otherwise };
 }
 

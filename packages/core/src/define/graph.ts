@@ -129,13 +129,17 @@ type Stray<Name extends string> = [Name] extends [never]
 
 /** A channel that a node returns and its `writes` do not list turns its type into this sentence. */
 type UnlistedWrite<Name extends string> = `returns a channel that its writes do not list: ${Name}`;
-type WrittenIn<Item> = Item extends Goto<string, infer Update>
-  ? WrittenIn<Update>
-  : Item extends Send | Recipe<never>
-    ? never
-    : Item extends object
-      ? keyof Item & string
-      : never;
+/** A goto without an update has the type of all updates, of which every part may be left out. */
+type WrittenIn<Item> =
+  Item extends Goto<string, infer Update>
+    ? Record<never, never> extends Update
+      ? never
+      : WrittenIn<Update>
+    : Item extends Send | Recipe<never>
+      ? never
+      : Item extends object
+        ? keyof Item & string
+        : never;
 /** A task node that was made apart from its graph says `never` of what it writes. */
 type Unlisted<Node> = "writes" extends keyof Node
   ? Node extends { readonly writes?: readonly (infer Listed)[] | undefined }

@@ -1,5 +1,7 @@
 /** The cache of nodes: a place that keeps results by key, and one in memory. */
 import { StatewrightError } from "../base/errors.ts";
+import { describeValue } from "../base/json.ts";
+import { checkOptions } from "../base/options.ts";
 
 /** A kept result. */
 export interface CacheEntry {
@@ -21,10 +23,11 @@ export interface NodeCache {
 
 /** A cache in memory; when `maxEntries` (default 1,000) are there, the one that was put first makes room. */
 export function memoryCache(options: { readonly maxEntries?: number } = {}): NodeCache {
+  checkOptions("memoryCache", options, ["maxEntries"]);
   const { maxEntries = 1_000 } = options;
   if (!Number.isInteger(maxEntries) || maxEntries < 1)
     throw new StatewrightError("invalid_option", {
-      what: `maxEntries of memoryCache is ${maxEntries}`,
+      what: `maxEntries of memoryCache is ${describeValue(maxEntries)}`,
       next: "Give a whole number from 1",
     });
   const entries = new Map<string, CacheEntry>();

@@ -3,6 +3,7 @@ import type { EffectClass } from "../base/effect.ts";
 import type { StatewrightError } from "../base/errors.ts";
 import type { RunIdentity } from "../base/injection.ts";
 import type { Json } from "../base/json.ts";
+import { checkOptions, optionNames } from "../base/options.ts";
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema, SchemaInput, SchemaOutput } from "../base/schema.ts";
 import type { Clock } from "../base/time.ts";
@@ -44,7 +45,8 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
   readonly clock: Clock;
   /**
    * Ask a person and wait: the process may end meanwhile. The body starts again from its first line when the answer is
-   * there and gets it from here; until then this promise never settles (and `finally` does not run).
+   * there and gets it from here; until then this promise never settles (and `finally` does not run). Several questions of
+   * one key in a task are told apart by what they show. One that cannot be asked fails the node, also inside try/catch.
    */
   readonly interrupt: <Key extends keyof Interrupts & string>(
     key: Key,
@@ -196,6 +198,21 @@ export interface TaskPolicy<
   readonly onError?: ErrorHandler<State, Update, Context, Interrupts, Input, Handled>;
 }
 
+/** The options of a node's policy, whatever its body is. */
+export const policyNames: readonly string[] = optionNames<
+  TaskPolicy<unknown, unknown, unknown, InterruptShape, unknown, unknown, never>
+>({
+  retry: true,
+  timeoutMs: true,
+  idleTimeoutMs: true,
+  effect: true,
+  defer: true,
+  asks: true,
+  writes: true,
+  cache: true,
+  onError: true,
+});
+
 /** A node that receives sends; `input` is the schema of what a task is given. */
 export function task<
   S extends Schema,
@@ -215,6 +232,7 @@ export function task<
   policy: TaskPolicy<State, Update, Context, Interrupts, SchemaOutput<S>, Handled, Written> = {},
 ): TaskNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned | NoInfer<Handled>, Written> {
   type Node = TaskNode<State, Update, Context, Interrupts, SchemaInput<S>, Returned | Handled, Written>;
+  checkOptions("the policy of a task node", policy, policyNames);
   const { cache, onError, ...rest } = policy;
   return {
     kind: "task",

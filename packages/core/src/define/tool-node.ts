@@ -1,8 +1,10 @@
 /** The tool node: answers every call of the last assistant message, in call order. */
 
 import { StatewrightError } from "../base/errors.ts";
+import { describeValue } from "../base/json.ts";
+import { checkOptions, optionNames } from "../base/options.ts";
 import type { Message } from "../model/message.ts";
-import type { Middleware } from "../tool/middleware.ts";
+import { checkMiddleware, type Middleware } from "../tool/middleware.ts";
 import { type ToolRegistry, toolRegistry } from "../tool/registry.ts";
 import type { Tool } from "../tool/tool.ts";
 
@@ -31,10 +33,19 @@ export interface ToolNode<State = unknown, Context = unknown> {
   readonly needs?: (state: State, context: Context) => void;
 }
 
+const names = optionNames<ToolNodeOptions<unknown, unknown>>({
+  tools: true,
+  middleware: true,
+  strategy: true,
+  maxConcurrency: true,
+  onInvalidCall: true,
+});
+
 /** Make a tool node. Throws `invalid_option` for limits that are not whole numbers from 1, `invalid_tool` for tools that cannot be shown. */
 export function toolNode<State extends { readonly messages: readonly Message[] }, Context = unknown>(
   options: ToolNodeOptions<State, Context>,
 ): ToolNode<State, Context> {
+  checkOptions("toolNode", options, names);
   const {
     tools,
     middleware = [],
@@ -42,8 +53,19 @@ export function toolNode<State extends { readonly messages: readonly Message[] }
     maxConcurrency = Number.POSITIVE_INFINITY,
     onInvalidCall = "repair",
   } = options;
+  if (tools === undefined) {
+    throw new StatewrightError("invalid_tool", {
+      what: "the tools of toolNode are undefined",
+      next: "Give toolNode({ tools: [tool, …] })",
+    });
+  }
   if (maxConcurrency !== Number.POSITIVE_INFINITY) checkCount("maxConcurrency", maxConcurrency);
-  if (typeof strategy === "object") checkCount("strategy.batch", strategy.batch);
+  if (typeof strategy === "object" && strategy !== null) checkCount("strategy.batch", strategy.batch);
+  else if (strategy !== "parallel" && strategy !== "sequential")
+    throw unfit("strategy", strategy, '"parallel", "sequential" or { batch: a whole number from 1 }');
+  if (onInvalidCall !== "repair" && onInvalidCall !== "fail")
+    throw unfit("onInvalidCall", onInvalidCall, '"repair" or "fail"');
+  checkMiddleware(middleware);
   return Object.freeze({
     kind: "tools",
     registry: toolRegistry(tools),
@@ -56,5 +78,9 @@ export function toolNode<State extends { readonly messages: readonly Message[] }
 
 function checkCount(name: string, value: number): void {
   if (Number.isInteger(value) && value >= 1) return;
-  throw new StatewrightError("invalid_option", { what: `${name} is ${value}`, next: "Give a whole number from 1" });
+  throw unfit(name, value, "a whole number from 1");
+}
+
+function unfit(name: string, value: unknown, wanted: string): StatewrightError {
+  return new StatewrightError("invalid_option", { what: `${name} is ${describeValue(value)}`, next: `Give ${wanted}` });
 }

@@ -3,13 +3,14 @@
  * where it would be caught. What a body computes is not looked at; what it may ask and write is known where it says so.
  */
 import { StatewrightError } from "../base/errors.ts";
+import { checkOptions } from "../base/options.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { type Plan, planOf } from "../compile/plan.ts";
 import type { GraphDefinition, GraphTypes } from "../define/graph.ts";
 import { walkControl } from "./control-walk.ts";
 import { endlessLoops } from "./endless-loops.ts";
 import { machineFaults } from "./machine-faults.ts";
-import { claimedWrites, doubleAnswers, lostWrites, unknownWrites } from "./parallel-writes.ts";
+import { doubleAnswers, lostWrites, unknownWrites } from "./parallel-writes.ts";
 import { questionFaults } from "./questions.ts";
 import type { GraphReport, GraphViolation } from "./report.ts";
 import { nameIn, pathTo, type Site } from "./site.ts";
@@ -27,6 +28,7 @@ export interface CheckOptions {
  * machine drawn by hand.
  */
 export function checkGraph<Types extends GraphTypes>(graph: Graph<Types>, options: CheckOptions = {}): GraphReport {
+  checkOptions("checkGraph", options, ["limit"]);
   const { limit = 100_000 } = options;
   checkLimit(limit);
   const sites = sitesOf(graph as Graph, limit);
@@ -45,25 +47,35 @@ export function checkGraph<Types extends GraphTypes>(graph: Graph<Types>, option
   };
 }
 
-/** The graph and those inside it, each once, where the shortest way leads into it first. */
+/** The graph and those inside it, each once, where the shortest way leads into it. */
 function sitesOf(outermost: Graph, limit: number): readonly Site[] {
-  const known = new Set<GraphDefinition>([outermost]);
-  const sites = [siteOf(outermost, limit, "", [])];
-  // The list grows while it is walked.
-  for (const site of sites) {
-    for (const { name, subgraph } of site.plan.nodes.values()) {
-      if (subgraph === undefined || known.has(subgraph.graph)) continue;
-      known.add(subgraph.graph);
-      sites.push(siteOf(subgraph.graph as Graph, limit, `${nameIn(site, name)}.`, wayInto(site, name)));
-    }
+  const sites = new Map<GraphDefinition, Site>();
+  let found: readonly Entrance[] = [{ graph: outermost, prefix: "", way: [] }];
+  for (;;) {
+    const [nearest, ...others] = found.toSorted((one, other) => one.way.length - other.way.length);
+    if (nearest === undefined) return [...sites.values()];
+    found = others;
+    if (sites.has(nearest.graph)) continue;
+    const site = siteOf(nearest, limit);
+    sites.set(nearest.graph, site);
+    found = [...others, ...entrances(site)];
   }
-  return sites;
 }
 
-function siteOf(graph: Graph, limit: number, prefix: string, way: readonly string[]): Site {
+type Entrance = Pick<Site, "graph" | "prefix" | "way">;
+
+function entrances(site: Site): readonly Entrance[] {
+  return [...site.plan.nodes.values()].flatMap(({ name, subgraph }) =>
+    subgraph === undefined
+      ? []
+      : [{ graph: subgraph.graph as Graph, prefix: `${nameIn(site, name)}.`, way: wayInto(site, name) }],
+  );
+}
+
+function siteOf({ graph, prefix, way }: Entrance, limit: number): Site {
   const plan = planOf(graph);
   if (plan.drawing !== undefined) throw handDrawn(plan);
-  return { graph, plan, walk: walkControl(plan, limit, countedNodes(plan)), prefix, way };
+  return { graph, plan, walk: walkControl(plan, limit), prefix, way };
 }
 
 /** The path to the first superstep of a node; a walk that was cut may not have come to it. */
@@ -85,15 +97,6 @@ function handDrawn({ graph }: Plan): StatewrightError {
     next: "Walk it with xstate/graph; checkGraph reads what defineGraph was given",
     place: { graph: graph.name },
   });
-}
-
-/** Many tasks of a node do what one cannot: go to several nodes, and write one channel twice. */
-function countedNodes(plan: Plan): ReadonlySet<string> {
-  const tasks = [...plan.nodes.values()].filter(({ kind }) => kind === "task");
-  const differ = tasks.filter(
-    (node) => plan.graph.edges.get(node.name)?.kind === "gotos" || (claimedWrites(plan, node)?.length ?? 0) > 0,
-  );
-  return new Set(differ.map(({ name }) => name));
 }
 
 function refusedSteps(site: Site): GraphViolation[] {

@@ -9,6 +9,7 @@ import { END, START } from "../define/edge.ts";
 import type { EdgeRecord } from "../define/graph.ts";
 import type { Lead } from "../run/returns.ts";
 import { type Finished, type StepResult, superstep } from "../run/superstep.ts";
+import { claimedWrites } from "./claimed-writes.ts";
 
 /** A node with tasks to run. `many` is any number from two; told apart from one only where it matters. */
 export interface Pending {
@@ -42,10 +43,16 @@ export interface ControlWalk {
   readonly refusals: readonly Refusal[];
   /** The first state that was not left any more, when the limit was reached. */
   readonly cutAt: ControlState | undefined;
+  /** The state that a checkpoint of a run stands in, where the walk has come to it. */
+  readonly find: (control: Standing) => ControlState | undefined;
 }
 
-/** Walk breadth first through at most `limit` supersteps. `counted` are the nodes of which one task and many differ. */
-export function walkControl(plan: Plan, limit: number, counted: ReadonlySet<string>): ControlWalk {
+/** The part of a checkpoint that tells where control stands. */
+export type Standing = Pick<StepResult, "tasks" | "joins" | "held">;
+
+/** Walk breadth first through at most `limit` supersteps. */
+export function walkControl(plan: Plan, limit: number): ControlWalk {
+  const counted = countedNodes(plan);
   const answers = new Map<string, unknown>();
   const chosen = planThatChooses(plan, answers);
   const first: Walked = {
@@ -59,11 +66,17 @@ export function walkControl(plan: Plan, limit: number, counted: ReadonlySet<stri
   const states: Walked[] = [first];
   const known = new Map<string, Walked>();
   const refusals = new Map<string, Refusal>();
+  const walked = (cutAt?: ControlState): ControlWalk => ({
+    states,
+    refusals: [...refusals.values()],
+    cutAt,
+    find: (control) => known.get(keyOf(toState(plan, counted, first, control))),
+  });
   let taken = 0;
   // The list grows while it is walked.
   for (const state of states) {
     const ways = waysFrom(plan, state.pending, counted, limit - taken);
-    if (ways === undefined) return { states, refusals: [...refusals.values()], cutAt: state };
+    if (ways === undefined) return walked(state);
     for (const way of ways) {
       taken += 1;
       const result = take(chosen, answers, state, way);
@@ -81,7 +94,16 @@ export function walkControl(plan: Plan, limit: number, counted: ReadonlySet<stri
       states.push(reached);
     }
   }
-  return { states, refusals: [...refusals.values()], cutAt: undefined };
+  return walked();
+}
+
+/** Nodes of which one task and many differ: many go to several nodes, and write one channel twice. */
+function countedNodes({ graph, nodes }: Plan): ReadonlySet<string> {
+  const tasks = [...nodes.values()].filter(({ kind }) => kind === "task");
+  const differ = tasks.filter(
+    (node) => graph.edges.get(node.name)?.kind === "gotos" || claimedWrites(graph, node).length > 0,
+  );
+  return new Set(differ.map(({ name }) => name));
 }
 
 interface Walked extends ControlState {
@@ -133,7 +155,7 @@ function toState(
   plan: Plan,
   counted: ReadonlySet<string>,
   before: ControlState,
-  { tasks, joins, held = [] }: StepResult,
+  { tasks, joins, held = [] }: Standing,
 ): Walked {
   const order = (node: string): number => plan.nodes.get(node)?.index ?? 0;
   const inOrder = (one: Pending, other: Pending): number => order(one.node) - order(other.node);

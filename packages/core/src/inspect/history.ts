@@ -1,13 +1,15 @@
 /** Looking back: the checkpoints of a thread, newest first, each with what it changed and what came next. */
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
-import type { CheckpointSource, Control } from "../checkpoint/checkpoint.ts";
+import { checkOptions, optionNames } from "../base/options.ts";
+import type { CheckpointRow, CheckpointSource, Control } from "../checkpoint/checkpoint.ts";
 import { deltaOf } from "../checkpoint/saved-state.ts";
 import type { CheckpointWithDeltas, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { type Codec, plainCodec } from "../state/codec.ts";
+import { checkCodec, checkGraph, checkStore } from "../run/run-options.ts";
+import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
 import type { Delta } from "../state/delta.ts";
 
 /** One saved superstep. */
@@ -34,7 +36,7 @@ export interface HistoryEntry<Types extends GraphTypes = GraphTypes> {
 }
 
 /** What `history` takes. */
-export interface HistoryOptions {
+export interface HistoryOptions<Nodes extends string = string> {
   readonly store: Store;
   readonly thread: string;
   /** The branch whose line is followed, through the branches that it came from; the head branch by default. */
@@ -43,27 +45,64 @@ export interface HistoryOptions {
   readonly within?: string;
   /** Start before this checkpoint. */
   readonly before?: number;
+  /** Only checkpoints that hold results of one of these nodes. */
+  readonly nodes?: readonly Nodes[];
+  /** Only checkpoints that were written for one of these reasons. */
+  readonly sources?: readonly CheckpointSource[];
+  /** Only checkpoints of this run. */
+  readonly run?: string;
+  /** Only checkpoints written at or after, and at or before, these times, in milliseconds since the epoch. */
+  readonly since?: number;
+  readonly until?: number;
   /** Checkpoints that one read of the store fetches. Default 50. */
   readonly pageSize?: number;
   readonly codec?: Codec;
 }
+
+const names = optionNames<HistoryOptions>({
+  store: true,
+  thread: true,
+  branch: true,
+  within: true,
+  before: true,
+  nodes: true,
+  sources: true,
+  run: true,
+  since: true,
+  until: true,
+  pageSize: true,
+  codec: true,
+});
 
 /**
  * Walk a branch's line of checkpoints, newest first, page by page; leaving the loop reads no further. For a graph inside
  * another give that graph and say where it stands, with `within`. Throws `unknown_thread`.
  */
 export async function* history<Types extends GraphTypes>(
-  _graph: Graph<Types>,
-  options: HistoryOptions,
+  graph: Graph<Types>,
+  options: HistoryOptions<Types["nodes"]>,
 ): AsyncGenerator<HistoryEntry<Types>, undefined, undefined> {
-  const { store, branch, within, before, pageSize = 50, codec = plainCodec } = options;
+  checkGraph("history", graph);
+  checkOptions("history", options, names);
+  checkStore("history", options.store ?? null);
+  checkCodec("history", options.codec);
+  const { store, branch, within, before, pageSize = 50, codec: given = plainCodec } = options;
+  const codec = guardedCodec(given);
   const thread = checkId("thread", options.thread);
   await mustExist(store, thread);
   const read = { store, codec, thread, pageSize };
   const nodes = within === undefined || within === "" ? [] : within.split(".");
   for await (const line of linesWithin(read, branch, before, nodes))
-    for await (const row of checkpoints(read, line, before)) yield entryOf<Types>(codec, row);
+    for await (const row of checkpoints(read, line, before))
+      if (isWanted(row, options)) yield entryOf<Types>(codec, row);
   return undefined;
+}
+
+function isWanted(row: CheckpointRow, { nodes, sources, run, since, until }: HistoryOptions): boolean {
+  if (nodes !== undefined && !row.nodes.some((node) => nodes.includes(node))) return false;
+  if (sources !== undefined && !sources.includes(row.source)) return false;
+  if (run !== undefined && row.run !== run) return false;
+  return row.at >= (since ?? row.at) && row.at <= (until ?? row.at);
 }
 
 /** What reading a thread takes. */

@@ -17,8 +17,12 @@ export function machineFaults(site: Site): GraphViolation[] {
       ? []
       : states.map((state) => [state, stationOf(state)] as const),
   );
-  for (const [state, station] of stations)
-    for (const next of state.next) station.next.push(...(stations.has(next) ? [stations.get(next) as Station] : []));
+  for (const [state, { next }] of stations) {
+    for (const after of state.next) {
+      const station = stations.get(after);
+      if (station !== undefined) next.push(station);
+    }
+  }
   const [first = regionStations([...plan.nodes.keys()])] = stations.values();
   const places = new Map<Station, ControlState>([...stations].map(([state, station]) => [station, state]));
   return walkMachine(kernelOf(graph), first).map(({ at, message }) => ({

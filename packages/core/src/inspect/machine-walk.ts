@@ -46,9 +46,9 @@ export function walkMachine(kernel: Kernel, first: Station): readonly MachineFau
       for (const next of station.next) {
         attempt(`${shown(settled)} to ${next.nodes.join(" ")}`, station, () => {
           const [there, effects] = kernel.step(settled, { type: "step.commit", to: next.nodes });
-          const known = reached.get(next);
-          if (known === undefined) reached.set(next, there);
-          return arrivalFault(there, effects, next, known);
+          const fault = arrivalFault(there, effects, next, reached.get(next));
+          if (fault === undefined) reached.set(next, there);
+          return fault;
         });
       }
       return undefined;
@@ -78,10 +78,11 @@ function arrivalFault(
 export function regionStations(nodes: readonly string[]): Station {
   const end: Station = { nodes: [], next: [], endings: false };
   const { even, odd } = halves(nodes);
-  const last = { nodes: odd, next: [end], endings: false };
-  const all = { nodes, next: [end], endings: true };
-  all.next.push(...(odd.length === 0 ? [all] : [{ nodes: even, next: [last], endings: false }]));
-  return { nodes: [], next: [all, end], endings: false };
+  const others = { nodes: odd, next: [end], endings: false };
+  const half = { nodes: even, next: [others], endings: false };
+  const parts = odd.length === 0 ? [end] : [end, half, others];
+  const all = { nodes, next: parts, endings: true };
+  return { nodes: [], next: [all, ...parts], endings: false };
 }
 
 type NodeEvent = (node: string) => Parameters<Kernel["step"]>[1];
@@ -93,7 +94,8 @@ const interrupted: NodeEvent = (node) => ({ type: "task.interrupted", node });
 
 /**
  * Where a superstep rests that does not end well, and how it is taken up again. Each node fails and asks while others are
- * done, before it and after it, and while others ask and fail: a run that resumes then executes what is not done, and only that.
+ * done, before it and after it, while others are at work, and while others ask and fail: a run that resumes then executes
+ * what is not done, and only that.
  */
 function* endingsAt(kernel: Kernel, snapshot: Snapshot, { nodes }: Station): Generator<Ending> {
   yield [
@@ -115,8 +117,9 @@ function* endingsAt(kernel: Kernel, snapshot: Snapshot, { nodes }: Station): Gen
       const back = { kind, tag, nodes: ended };
       yield [kind, () => takenUp(kernel, endAll(kernel, rests(), ended, event), rests(), back)];
       if (others.length === 0) continue;
-      const turned = (): Snapshot => endAll(kernel, endAll(kernel, snapshot, ended, event), others, done);
-      yield [kind, () => takenUp(kernel, turned(), rests(), back)];
+      const early = (): Snapshot => endAll(kernel, snapshot, ended, event);
+      yield [kind, () => takenUp(kernel, early(), snapshot, back)];
+      yield [kind, () => takenUp(kernel, endAll(kernel, early(), others, done), rests(), back)];
     }
   }
   const [asking, failing, also] = nodes;
@@ -137,7 +140,12 @@ interface WayBack {
 }
 
 /** What rests must say so by its tag, and `run.resumed` must lead back. */
-function takenUp(kernel: Kernel, resting: Snapshot, before: Snapshot, { kind, tag, nodes }: WayBack): string | undefined {
+function takenUp(
+  kernel: Kernel,
+  resting: Snapshot,
+  before: Snapshot,
+  { kind, tag, nodes }: WayBack,
+): string | undefined {
   if (!resting.tags.has(tag)) return `after ${kind} it rests in ${shown(resting)}, which is not ${tag}`;
   const [back, effects] = kernel.step(resting, { type: "run.resumed" });
   return stands(back, effects, nodes) && shown(back) === shown(before)

@@ -1,17 +1,9 @@
 /** Tasks of one superstep that get into each other's way: they write one channel, or answer the same calls. */
-import type { GraphDefinition, NodeRecord } from "../define/graph.ts";
 import { keepsOne } from "../run/returns.ts";
+import { claimedWrites } from "./claimed-writes.ts";
 import type { ControlState } from "./control-walk.ts";
 import type { GraphViolation } from "./report.ts";
 import { listed, nameIn, pathTo, type Site } from "./site.ts";
-
-/** The channels that keep one value and that a node says it writes; undefined where it does not say. */
-export function claimedWrites(
-  { graph }: { readonly graph: Pick<GraphDefinition, "state"> },
-  { policy }: Pick<NodeRecord, "policy">,
-): readonly string[] | undefined {
-  return policy.writes?.filter((name) => keepsOne(graph.state.channels[name]));
-}
 
 /** Channels that keep one value and that two tasks of a superstep write. */
 export function lostWrites(site: Site): GraphViolation[] {
@@ -80,7 +72,7 @@ function toolNodes({ plan }: Site, { pending }: ControlState): readonly string[]
 function writersOf(site: Site): ReadonlyMap<string, readonly string[]> {
   const writers = new Map<string, string[]>();
   for (const node of site.plan.nodes.values())
-    for (const channel of new Set(claimedWrites(site, node)))
+    for (const channel of new Set(claimedWrites(site.graph, node)))
       writers.set(channel, [...(writers.get(channel) ?? []), node.name]);
   return writers;
 }

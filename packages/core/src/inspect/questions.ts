@@ -1,9 +1,9 @@
 /** The questions that a graph declares: who may ask each, and whether a person can answer it. */
 import { describeThrown } from "../base/errors.ts";
 import { isPlainObject } from "../base/json.ts";
-import { muteness } from "../compile/claim-problems.ts";
+import { muteness } from "../compile/claims.ts";
 import type { NodeRecord } from "../define/graph.ts";
-import { answerSchema, type InterruptDeclaration } from "../define/interrupt.ts";
+import { answerSchema, expiryOf, type InterruptDeclaration } from "../define/interrupt.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import type { GraphRule, GraphViolation } from "./report.ts";
 import { nameIn, pathTo, type Site } from "./site.ts";
@@ -55,7 +55,7 @@ function faultOf(key: string, declared: InterruptDeclaration): Fault | undefined
   if (acceptsNothing(said))
     return {
       rule: "unanswerable_interrupt",
-      message: `the interrupt "${key}" waits for ever once it is asked: the schema of its answer accepts nothing`,
+      message: `the interrupt "${key}" ${expiryOf(declared) === undefined ? "waits for ever once it is asked" : "can only expire"}: the schema of its answer accepts nothing`,
     };
   try {
     if (jsonSchemaOf(schema, "throw") !== undefined) return undefined;

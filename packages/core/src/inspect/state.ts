@@ -1,16 +1,19 @@
 /** Looking at a thread: its state at a checkpoint, what it waits for, and the lists of threads and runs. */
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
+import { checkOptions, optionNames } from "../base/options.ts";
 import type { CheckpointRow, Control, RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
+import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import { restoreState } from "../checkpoint/saved-state.ts";
-import type { Store, ThreadRow } from "../checkpoint/store.ts";
+import type { RunFilter, Store, ThreadFilter, ThreadRow } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 
 import type { OpenInterrupt } from "../run/events.ts";
 import { openInterrupt } from "../run/run-facts.ts";
-import { type Codec, plainCodec } from "../state/codec.ts";
+import { checkCodec, checkGraph, checkStore } from "../run/run-options.ts";
+import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
 import { linesWithin, mustExist, type Read } from "./history.ts";
 
 /** A thread at one checkpoint. */
@@ -23,8 +26,21 @@ export interface ThreadState<Types extends GraphTypes = GraphTypes> {
   readonly next: readonly (Types["nodes"] | typeof END)[];
   /** Questions that are open at this checkpoint, when it is the newest of its branch. */
   readonly interrupts: readonly OpenInterrupt[];
+  /** Questions of this checkpoint that wait no more. */
+  readonly answered: readonly ClosedInterrupt[];
   /** The status of the branch's newest run. */
   readonly status: RunStatus | undefined;
+}
+
+/** A question that has its answer, or whose time is over. */
+export interface ClosedInterrupt extends OpenInterrupt {
+  /** Absent where its time was over and no answer was declared for that. */
+  readonly answer?: unknown;
+  readonly answeredAt?: number;
+  /** Who answered, as they said. */
+  readonly answeredBy?: string;
+  /** When it was found that its time is over. */
+  readonly expiredAt?: number;
 }
 
 /** What `getState` takes. */
@@ -39,22 +55,32 @@ export interface StateOptions {
   readonly codec?: Codec;
 }
 
+const names = optionNames<StateOptions>({
+  store: true,
+  thread: true,
+  branch: true,
+  within: true,
+  at: true,
+  codec: true,
+});
+
 /** The state of a thread at a checkpoint. Throws `unknown_thread` or `unknown_checkpoint`. */
 export async function getState<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: StateOptions,
 ): Promise<ThreadState<Types>> {
-  const { store, codec = plainCodec } = options;
+  checkGraph("getState", graph);
+  checkOptions("getState", options, names);
+  checkStore("getState", options.store ?? null);
+  checkCodec("getState", options.codec);
+  const { store, codec: given = plainCodec } = options;
+  const codec = guardedCodec(given);
   const thread = checkId("thread", options.thread);
   const row = await findCheckpoint({ store, codec, thread, pageSize: 10 }, options);
   const rows = await store.state(thread, row.id);
   const { tasks } = codec.decode(row.control) as Control;
   const isHead = (await store.head(thread, row.branch))?.id === row.id;
-  const open = isHead
-    ? (await store.interrupts(thread, row.branch)).filter(
-        (asked) => asked.step === row.step && asked.answer === undefined,
-      )
-    : [];
+  const asked = (await store.interrupts(thread, row.branch)).filter(({ step }) => step === row.step);
   const runs = await store.runs({ thread });
   return {
     state: Object.freeze(restoreState(graph.state.channels, codec, rows)) as Types["state"],
@@ -62,8 +88,20 @@ export async function getState<Types extends GraphTypes>(
     branch: row.branch,
     step: row.step,
     next: tasks.length === 0 ? [END] : [...new Set(tasks.map((task) => task.node))],
-    interrupts: open.map((asked) => openInterrupt({ codec }, asked)),
+    interrupts: isHead ? asked.filter(isOpen).map((question) => openInterrupt({ codec }, question)) : [],
+    answered: asked.filter((question) => !isOpen(question)).map((question) => closedInterrupt(codec, question)),
     status: runs.find((run) => run.branch === row.branch)?.status,
+  };
+}
+
+function closedInterrupt(codec: Codec, row: InterruptRow): ClosedInterrupt {
+  const { answer, answeredAt, answeredBy, expiredAt } = row;
+  return {
+    ...openInterrupt({ codec }, row),
+    ...(answer === undefined ? {} : { answer: codec.decode(answer) }),
+    ...(answeredAt === undefined ? {} : { answeredAt }),
+    ...(answeredBy === undefined ? {} : { answeredBy }),
+    ...(expiredAt === undefined ? {} : { expiredAt }),
   };
 }
 
@@ -90,18 +128,18 @@ async function newest(read: Read, branch?: string, within?: string): Promise<Che
   return undefined;
 }
 
-/** Threads of a store, most recently changed first. */
-export function listThreads(
-  store: Store,
-  filter: { readonly graph?: string; readonly status?: RunStatus; readonly limit?: number } = {},
-): Promise<readonly ThreadRow[]> {
+/**
+ * Threads of a store, most recently changed first, page by page: `before` takes the last row of a page. Throws
+ * `invalid_option` for a filter that there is not.
+ */
+export function listThreads(store: Store, filter: ThreadFilter = {}): Promise<readonly ThreadRow[]> {
   return store.threads(filter);
 }
 
-/** Runs of a store, newest first. */
-export function listRuns(
-  store: Store,
-  filter: { readonly thread?: string; readonly status?: RunStatus; readonly limit?: number } = {},
-): Promise<readonly RunRow[]> {
+/**
+ * Runs of a store, newest first, page by page: `before` takes the last row of a page. Throws `invalid_option` for a filter
+ * that there is not.
+ */
+export function listRuns(store: Store, filter: RunFilter = {}): Promise<readonly RunRow[]> {
   return store.runs(filter);
 }

@@ -53,6 +53,12 @@ export interface Model {
   readonly script?: unknown;
 }
 
+/** Tell whether a value is a model that can be asked: a text, such as the name of one, is none. */
+export function isModel(value: unknown): value is Model {
+  if (typeof value !== "object" && typeof value !== "function") return false;
+  return value !== null && "respond" in value && typeof value.respond === "function";
+}
+
 /** What `details` of a `model_failed` error hold. */
 export interface ModelFailure {
   readonly retryable: boolean;

@@ -1,18 +1,23 @@
 /** `fork`: a named branch from any checkpoint, with an edited state; the original stays as it is. */
-import { StatewrightError } from "../base/errors.ts";
+import { disregardPromises } from "../base/disregard.ts";
+import { describeThrown, isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
+import { describeValue } from "../base/json.ts";
+import { checkOptions, optionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { restoreState, stateWriter } from "../checkpoint/saved-state.ts";
 import type { CheckpointWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
-import { planOf } from "../compile/plan.ts";
+import { type Plan, planOf } from "../compile/plan.ts";
 import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { readUpdate } from "../run/returns.ts";
+import { admitWrites } from "../run/admission.ts";
+import { readUpdate, type Write } from "../run/returns.ts";
+import { checkCodec, checkGraph, checkStore } from "../run/run-options.ts";
 import { foldEdit } from "../run/superstep.ts";
-import { type Codec, plainCodec } from "../state/codec.ts";
+import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
 
 /** What `fork` takes. */
 export interface ForkOptions<Types extends GraphTypes> {
@@ -22,11 +27,24 @@ export interface ForkOptions<Types extends GraphTypes> {
   readonly at: number;
   /** The name of the new branch. */
   readonly name: string;
+  /** Make the new branch the one that runs, resumes and reads mean when they name none. Default: the head stays where it is. */
+  readonly moveHead?: boolean;
   /** What is different on it, as a node of the checkpoint's graph would return it. */
   readonly update?: Types["update"];
   readonly world?: World;
   readonly codec?: Codec;
 }
+
+const names = optionNames<ForkOptions<GraphTypes>>({
+  store: true,
+  thread: true,
+  at: true,
+  name: true,
+  moveHead: true,
+  update: true,
+  world: true,
+  codec: true,
+});
 
 /**
  * Make a branch that goes on from a checkpoint; give it to `resume` as `branch`. For a checkpoint of an inner graph give
@@ -38,7 +56,12 @@ export async function fork<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: ForkOptions<Types>,
 ): Promise<string> {
-  const { store, at, codec = plainCodec, world = systemWorld() } = options;
+  checkGraph("fork", graph);
+  checkOptions("fork", options, names);
+  checkStore("fork", options.store ?? null);
+  checkCodec("fork", options.codec);
+  const { store, at, codec: given = plainCodec, world = systemWorld() } = options;
+  const codec = guardedCodec(given);
   const thread = checkId("thread", options.thread);
   const branch = checkId("branch", options.name);
   const from = await store.checkpoint(thread, at);
@@ -58,6 +81,7 @@ export async function fork<Types extends GraphTypes>(
     from: outermost.id,
     checkpoint: outermost === from ? edited : copyOf(outermost, now),
     interrupts: await keptAnswers(store, thread, calls),
+    ...(options.moveHead === true ? { head: true } : {}),
     ...(inner.length === 0 ? {} : { inner }),
   });
   return branch;
@@ -88,12 +112,43 @@ async function withEdit<Types extends GraphTypes>(
   const saved = await store.state(thread, from.id);
   const before = Object.freeze(restoreState(channels, codec, saved));
   const plan = planOf(graph);
-  const { state, deltas } = foldEdit(plan, before, update === undefined ? [] : readUpdate(plan, START, update));
+  const { state, deltas } = foldEdit(plan, before, update === undefined ? [] : readEdit(plan, codec, thread, update));
   const rows = stateWriter(channels, codec, saved).rows(deltas, state);
   return {
     row: { ...copyOf(from, now).row, bytes: rows.reduce((sum, row) => sum + row.text.length, 0) },
     deltas: rows,
   };
+}
+
+/** Parse what is different on the branch; what is wrong with it is told in the words of who gives it. */
+function readEdit(plan: Plan, codec: Codec, thread: string, update: unknown): readonly Write[] {
+  try {
+    const writes = readUpdate(plan, START, update);
+    admitWrites(plan, codec, writes, "the update of the fork for");
+    return writes;
+  } catch (cause) {
+    disregardPromises(update);
+    if (isStatewrightError(cause, "unencodable_value")) throw located(cause, { thread });
+    throw unfitEdit(plan, thread, update, cause);
+  }
+}
+
+function unfitEdit(plan: Plan, thread: string, update: unknown, cause: unknown): StatewrightError {
+  const { name: graph, state } = plan.graph;
+  const known = isStatewrightError(cause) ? cause : undefined;
+  const { node: _start, ...place } = known?.place ?? { graph };
+  let why = `it cannot be read: ${describeThrown(cause)}`;
+  if (known?.code === "unknown_channel") why = `the state has no channel "${place.channel}"`;
+  else if (place.channel !== undefined) why = `its value for the channel "${place.channel}" is refused by its schema`;
+  else if (known !== undefined) why = `it is ${describeValue(update)}, which is not a partial state`;
+  const channels = Object.keys(state.channels).map((channel) => `"${channel}"`);
+  return new StatewrightError(known?.code ?? "invalid_update", {
+    what: `the update of a fork of the thread "${thread}" does not fit: ${why}`,
+    next: `Give channels of the state: ${channels.join(", ")}`,
+    place: { ...place, thread },
+    details: known?.details,
+    cause,
+  });
 }
 
 /** The checkpoint as a fork has it. The store chooses what it is called and where it stands. */

@@ -22,6 +22,8 @@ export interface CallAtWork extends OpenCall {
   readonly session: Session;
   readonly scope: TaskScope;
   readonly node: ToolNode<never, never>;
+  /** The open calls of the same message, in their order, this one among them. */
+  readonly siblings: readonly OpenCall[];
   /** The state of the call's machine. */
   readonly state: () => ToolCallState;
   readonly move: (event: ToolCallEvent) => void;

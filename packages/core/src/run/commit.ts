@@ -1,7 +1,11 @@
 /** Committing: the machine moves, the superstep is made durable, and then it is told. */
 import type { CheckpointRow, CheckpointSource, Control, RunRow, Task } from "../checkpoint/checkpoint.ts";
+import type { InterruptRow } from "../checkpoint/journal.ts";
 import { END } from "../define/edge.ts";
-import { nothingSaved, reached, type Transition } from "./events.ts";
+import { admitStep } from "./admission.ts";
+import { type EventPlace, nothingSaved, reached, type Transition } from "./events.ts";
+import { disarmed } from "./expiry.ts";
+import { type Fact, type FactBody, factOf } from "./facts.ts";
 import { inspectTransition } from "./inspect-run.ts";
 import type { Snapshot, Step } from "./kernel.ts";
 import { readOutput } from "./output.ts";
@@ -60,6 +64,7 @@ export function takeUp(session: Session, answered: ReadonlySet<string>): void {
 /** Fold what finished, make it durable, and tell of it. */
 export async function commitStep(session: Session, finished: readonly Finished[], began: number): Promise<void> {
   const result = superstep(session.plan, session.step + 1, { state: session.state, ...session.control }, finished);
+  admitStep(session, finished, result);
   const nodes = [...new Set(finished.map(({ task }) => task.node))];
   await commit(session, result, { nodes, source: "step", began, first: false });
 }
@@ -70,10 +75,12 @@ interface CommitFacts {
   readonly began: number;
   /** The run's row is new: it is written whole. */
   readonly first: boolean;
+  /** The thread is let go with it, and this becomes of the run: nothing of the next step starts here. */
+  readonly last?: { readonly run: RunRow | undefined };
 }
 
 /** Make a superstep durable, then tell of it. Nothing of the next step starts before. */
-async function commit(session: Session, result: StepResult, facts: CommitFacts): Promise<void> {
+export async function commit(session: Session, result: StepResult, facts: CommitFacts): Promise<void> {
   const { within } = session;
   const next = [...new Set(result.tasks.map((task) => task.node))];
   const from = session.snapshot;
@@ -92,24 +99,53 @@ async function commit(session: Session, result: StepResult, facts: CommitFacts):
   const done = result.tasks.length === 0;
   if (done) readOutput(session.plan, result.state);
   const durationMs = session.world.clock.monotonic() - facts.began;
-  const run = done ? runRow(session, "done") : facts.first ? session.run : undefined;
-  const saving = within === undefined ? { ...facts, durationMs, run, release: done } : { ...facts, durationMs };
-  const row = session.saved === undefined ? undefined : await save(session, session.saved, result, control, saving);
+  const run =
+    facts.last !== undefined ? facts.last.run : done ? runRow(session, "done") : facts.first ? session.run : undefined;
+  const release = done || facts.last !== undefined;
+  const steps = session.stepsOfRun + (facts.source === "step" ? 1 : 0);
+  const number = (): Numbers => ({
+    started:
+      facts.first && within === undefined ? factOf(session, { type: "run.started", ...startOf(session) }) : undefined,
+    place: nextPlace(session),
+    ended:
+      done && within === undefined && facts.last === undefined
+        ? factOf(session, { type: "run.completed", steps })
+        : undefined,
+  });
+  const saving = within === undefined ? { ...facts, durationMs, run, release } : { ...facts, durationMs };
+  const { row, started, place, ended } =
+    session.saved === undefined
+      ? { row: undefined, ...number() }
+      : await save(session, session.saved, result, control, { ...saving, number });
   advance(session, result.state, control, snapshot);
   if (facts.source === "step") session.stepsOfRun += 1;
   inspectTransition(session, from, event, step);
-  if (!session.events.listening()) return;
-  if (facts.first && within === undefined) emit(session, { type: "run.started", ...startOf(session) });
+  if (!session.events.listening()) {
+    session.sequence.toldSeq = place.seq + (ended === undefined ? 0 : 1);
+    return;
+  }
+  started?.tell();
   const saved = { changes: result.deltas, bytes: row?.bytes ?? 0, durationMs };
-  emit(session, {
-    type: "step.committed",
-    step: session.step,
-    checkpoint: row?.id,
-    nodes: facts.nodes,
-    next: done ? [END] : next,
-    ...saved,
-  });
+  emit(
+    session,
+    {
+      type: "step.committed",
+      step: session.step,
+      checkpoint: row?.id,
+      nodes: facts.nodes,
+      next: done ? [END] : next,
+      ...saved,
+    },
+    place,
+  );
   tell(session, event, from, step, saved);
+  ended?.tell();
+}
+
+/** The place of the next checkpoint among the durable events. */
+export function nextPlace({ sequence, world }: Session): Pick<EventPlace, "seq" | "at"> {
+  sequence.nextSeq += 1;
+  return { seq: sequence.nextSeq - 1, at: world.clock.now() };
 }
 
 /** Stand where a durable superstep leads. */
@@ -133,6 +169,17 @@ interface SaveFacts extends Pick<CommitFacts, "nodes" | "source"> {
   /** Absent where an inner graph is saved: the run is that of the outermost. */
   readonly run?: RunRow | undefined;
   readonly release?: boolean;
+  /** Questions that it closes. */
+  readonly interrupts?: readonly InterruptRow[];
+  /** Gives it its place among the durable events, called when nothing can fail any more but the write. */
+  readonly number: () => Numbers;
+}
+
+/** The place of a checkpoint among the durable events, and the facts that become true with it. */
+export interface Numbers {
+  readonly started?: Fact | undefined;
+  readonly place: Pick<EventPlace, "seq" | "at">;
+  readonly ended?: Fact | undefined;
 }
 
 /** Write a checkpoint as the next step of the branch; the journal of the step before goes with it. */
@@ -142,9 +189,11 @@ export async function save(
   result: Pick<StepResult, "deltas" | "state">,
   control: Control,
   facts: SaveFacts,
-): Promise<CheckpointRow> {
+): Promise<Numbers & { readonly row: CheckpointRow }> {
   const { thread } = saved;
   const deltas = saved.writer.rows(result.deltas, result.state);
+  const text = saved.codec.encode(control, "the control state");
+  const numbers = facts.number();
   const row: CheckpointRow = {
     id: thread.nextCheckpoint,
     branch: session.line,
@@ -152,25 +201,29 @@ export async function save(
     parent: saved.parent,
     source: facts.source,
     nodes: facts.nodes,
-    control: saved.codec.encode(control, "the control state"),
+    control: text,
     run: session.run.id,
-    at: session.world.clock.now(),
+    at: numbers.place.at,
     durationMs: Math.round(facts.durationMs),
-    seq: thread.nextSeq,
+    seq: numbers.place.seq,
     bytes: deltas.reduce((sum, delta) => sum + delta.text.length, 0),
   };
   thread.nextCheckpoint += 1;
-  thread.nextSeq += 1;
-  const { run, release = false } = facts;
-  const timers = timerChanges(session.control, control);
-  const durable = written(session, saved, { checkpoint: { row, deltas }, timers, run, release });
+  const { run, release = false, interrupts } = facts;
+  const asked = interrupts === undefined ? {} : { interrupts };
+  const events = [...(numbers.started?.rows ?? []), ...(numbers.ended?.rows ?? [])];
+  const moved = timerChanges(session.control, control);
+  // Questions stand on the line of the outermost graph, and are over with its superstep, those too that nobody closes.
+  const over = session.within === undefined && saved.interrupts.size > 0 ? disarmed(saved.interrupts.values()) : [];
+  const timers = over.length === 0 ? moved : [...(moved ?? []), ...over];
+  const durable = written(session, saved, { checkpoint: { row, deltas }, timers, run, events, release, ...asked });
   // At once: what is recorded from here on belongs to the next step.
   saved.journal.clear();
   await durable;
   saved.parent = row.id;
   if (session.within === undefined) saved.interrupts.clear();
   thread.bytes += row.bytes;
-  return row;
+  return { ...numbers, row };
 }
 
 /** A cancelled run goes on for one thing only: to answer the calls of a message that is saved already. */
@@ -179,16 +232,54 @@ export function answersCalls(session: Session, tasks: readonly Task[]): boolean 
 }
 
 /** The last checkpoint of a cancelled run: what finished of the superstep that was cut short. */
-export async function commitCancelled(session: Session, finished: readonly Finished[], began: number): Promise<void> {
+export async function commitCancelled(
+  session: Session,
+  finished: readonly Finished[],
+  began: number,
+  body: FactBody,
+): Promise<Fact> {
   const { state, deltas } = foldResults(session.plan, session.state, finished);
   const [snapshot] = session.kernel.initial();
   const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps: stepsTaken(session) + 1 };
   const nodes = [...new Set(finished.map(({ task }) => task.node))];
   const durationMs = session.world.clock.monotonic() - began;
   const result: StepResult = { state, deltas, tasks: [], inputs: [], joins: {} };
-  if (session.saved !== undefined) {
-    const ending = { run: runRow(session, "cancelled"), release: true };
-    await save(session, session.saved, result, control, { nodes, source: "step", durationMs, ...ending });
-  }
+  session.sequence.nextSeq = session.sequence.durableSeq + 1;
+  const number = () => ({ place: nextPlace(session), ended: factOf(session, body) });
+  const facts = {
+    nodes,
+    source: "step",
+    durationMs,
+    number,
+    run: { ...runRow(session, "cancelled"), ...(body.type === "run.cancelled" ? { reason: body.reason } : {}) },
+    release: true,
+  } as const;
+  const { ended } = session.saved === undefined ? number() : await save(session, session.saved, result, control, facts);
   advance(session, state, control, snapshot);
+  return ended as Fact;
+}
+
+/** What the last checkpoint of a run says that ends for the sake of a new input. */
+export interface EndFacts {
+  readonly source: CheckpointSource;
+  readonly run: RunRow;
+  readonly interrupts: readonly InterruptRow[];
+  readonly body: FactBody;
+}
+
+/** Write the last checkpoint of a run that ends where it stands; nothing runs next, and the thread is let go. */
+export async function commitEnd(
+  session: Session,
+  saved: Saved,
+  { state, deltas }: Pick<StepResult, "state" | "deltas">,
+  { source, run, interrupts, body }: EndFacts,
+): Promise<Fact> {
+  const [snapshot] = session.kernel.initial();
+  const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps: stepsTaken(session) };
+  session.sequence.nextSeq = session.sequence.durableSeq + 1;
+  const number = () => ({ place: nextPlace(session), ended: factOf(session, body) });
+  const facts = { nodes: [], source, durationMs: 0, number, run, interrupts, release: true };
+  const { ended } = await save(session, saved, { state, deltas }, control, facts);
+  advance(session, state, control, snapshot);
+  return ended as Fact;
 }

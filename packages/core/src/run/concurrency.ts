@@ -34,3 +34,21 @@ async function startAll<Item, Result>(
   }
   return Promise.all(started);
 }
+
+/** Places for work that comes at any time: so many at work, the others in line. */
+export interface Slots {
+  readonly add: (work: () => Promise<void>) => void;
+  /** Forget those in line. */
+  readonly clear: () => void;
+}
+
+/** `limit` places. Work must not reject. */
+export function createSlots(limit: number): Slots {
+  const queue = new PQueue({ concurrency: limit });
+  return {
+    add: (work) => {
+      void queue.add(work);
+    },
+    clear: () => queue.clear(),
+  };
+}

@@ -10,9 +10,9 @@ import {
   toErrorRecord,
 } from "../base/errors.ts";
 import { deepFreeze } from "../base/json.ts";
-import type { EffectRow } from "../checkpoint/journal.ts";
+import { type EffectRow, inFlight } from "../checkpoint/journal.ts";
 import type { Work } from "./drawn.ts";
-import { idempotencyKeyOf, inFlight } from "./journal.ts";
+import { idempotencyKeyOf } from "./journal.ts";
 import { emit, journalKey, placeOf, record, recordNow, type Saved, type Session } from "./session.ts";
 
 /** How a promise ended. An error is as it is saved, so that a machine sees the same one before and after a crash. */

@@ -7,13 +7,14 @@ import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/err
 import { isPlainObject, type Json } from "../base/json.ts";
 import { plainObject } from "../base/plain-object.ts";
 import { issuesText, parseWith, type Schema } from "../base/schema.ts";
-import type { InterruptRow } from "../checkpoint/journal.ts";
+import type { CheckpointRow } from "../checkpoint/checkpoint.ts";
+import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import { type Drawing, leafNames, type MachineState } from "../compile/durable.ts";
 import { END } from "../define/edge.ts";
 import { inDoubtKey } from "../tool/approval.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import { whenAborted } from "./abort.ts";
-import { save } from "./commit.ts";
+import { type Numbers, nextPlace, save } from "./commit.ts";
 import {
   acceptedTypes,
   checkAccepted,
@@ -35,9 +36,12 @@ import {
   tell,
   type Work,
 } from "./drawn.ts";
-import { actorFailed, carryRows, type Ended, inDoubt, performWork, rowOf, workKey } from "./drawn-effect.ts";
+import { actorFailed, carryRows, type Ended, inDoubt, performWork, rowOf } from "./drawn-effect.ts";
+import { endThere, findElsewhere } from "./drawn-elsewhere.ts";
+import type { Elsewhere } from "./elsewhere.ts";
 import { cancelled, pauses, stopOnError, waits } from "./ends.ts";
 import { nothingSaved, reached } from "./events.ts";
+import { factOf } from "./facts.ts";
 import { inspectStand, inspectTurn, type Settled } from "./inspect-run.ts";
 import { startsTold } from "./journal.ts";
 import { release } from "./open.ts";
@@ -47,6 +51,7 @@ import { endOf, runRow, startOf } from "./run-facts.ts";
 import { emit, placeOf, type Session, stepsTaken, written } from "./session.ts";
 import { checkStepLimit, drainOf } from "./supersteps.ts";
 import { hasTimerRows, timerChanges } from "./timer-rows.ts";
+import { unlessStopped } from "./unless-stopped.ts";
 
 /** Enter the machine and write the first checkpoint of the run. */
 export async function enterDrawn(session: Session, drawing: Drawing, input: unknown): Promise<void> {
@@ -75,7 +80,12 @@ const actorInDoubt: Schema<ActorInDoubt> = plainObject({ happened: "boolean" }, 
  * event and its value what the event carries. Throws `event_refused` with the list of accepted events, `ambiguous_answer`,
  * `invalid_answer`; then nothing has changed, and the thread is let go.
  */
-export async function readBrought(session: Session, drawing: Drawing, answers: unknown): Promise<Brought> {
+export async function readBrought(
+  session: Session,
+  drawing: Drawing,
+  answers: unknown,
+  by: string | undefined,
+): Promise<Brought> {
   const { saved } = session;
   try {
     if (!isPlainObject(answers)) throw invalidAnswer(session, "answers", "it is not an object of events by their type");
@@ -83,7 +93,7 @@ export async function readBrought(session: Session, drawing: Drawing, answers: u
     const events: AnyEventObject[] = [];
     for (const [name, value] of Object.entries(answers)) {
       const asked = questionAbout(session, name);
-      if (asked !== undefined) rows.push(answeredRow(session, asked, value));
+      if (asked !== undefined) rows.push(answeredRow(session, asked, value, by));
       else if (value === null || value === true || isPlainObject(value))
         events.push({ ...(isPlainObject(value) ? value : {}), type: name });
       else throw invalidAnswer(session, name, "an event carries an object, or true");
@@ -115,6 +125,7 @@ export async function driveDrawn(session: Session, drawing: Drawing, brought?: B
     running: new Map(),
     ended: new Map(),
     timers: new Map(),
+    elsewhere: new Map(),
     failure: undefined,
     refusal: undefined,
     wake: undefined,
@@ -148,6 +159,8 @@ interface Desk {
   /** How promises ended that the machine was not told of yet, in the order of their ends. */
   readonly ended: Map<Work, Ended>;
   readonly timers: Map<Timer, () => void>;
+  /** What other branches have of promises that may happen once. */
+  readonly elsewhere: Map<Work, Elsewhere | undefined>;
   failure: unknown;
   refusal: StatewrightError | undefined;
   wake: (() => void) | undefined;
@@ -155,11 +168,12 @@ interface Desk {
 
 async function goOn(session: Session, rows: readonly InterruptRow[]): Promise<void> {
   const { saved, run, control } = session;
+  const fact = factOf(session, { type: "run.started", ...startOf(session) });
   if (saved !== undefined) {
     const timers = hasTimerRows(saved.claim.run) ? undefined : timerChanges(undefined, control);
-    await written(session, saved, { run, interrupts: rows, timers });
+    await written(session, saved, { run, interrupts: rows, timers, events: fact.rows });
   }
-  emit(session, { type: "run.started", ...startOf(session) });
+  fact.tell();
 }
 
 async function turns(desk: Desk, motion: Motion, brought: AnyEventObject | undefined): Promise<RunResult<State>> {
@@ -171,7 +185,7 @@ async function turns(desk: Desk, motion: Motion, brought: AnyEventObject | undef
     if (session.abort.signal.aborted) {
       close(desk);
       await startsTold(session);
-      return await cancelled(session);
+      return await unlessStopped(session, session.abort.signal.reason, () => cancelled(session));
     }
     if (session.control.tasks.length === 0) return completed(session);
     if (session.drain.aborted) {
@@ -191,8 +205,13 @@ async function turns(desk: Desk, motion: Motion, brought: AnyEventObject | undef
       const given = event;
       event = undefined;
       const refusal = refusalOf(drawing, motion, given);
-      if (refusal !== undefined) return await refused(desk, refusal);
+      if (refusal !== undefined) return await refused(desk, motion, refusal);
       await turn(desk, motion, began, () => take(motion, "", given, moment));
+      continue;
+    }
+    const looking = findElsewhere(session, motion, desk.elsewhere);
+    if (looking !== undefined) {
+      await looking;
       continue;
     }
     settle(desk, motion);
@@ -278,38 +297,52 @@ async function commitTurn(session: Session, motion: Motion, turn: Turn, facts: T
   const done = control.tasks.length === 0;
   const durationMs = session.world.clock.monotonic() - facts.began;
   const saving = { state, deltas };
-  let row: Awaited<ReturnType<typeof save>> | undefined;
-  if (session.saved === undefined) session.step += 1;
-  else {
+  const stepsOfRun = session.stepsOfRun + (first ? 0 : 1);
+  const number = (): Numbers => ({
+    started: first ? factOf(session, { type: "run.started", ...startOf(session) }) : undefined,
+    place: nextPlace(session),
+    ended: done ? factOf(session, { type: "run.completed", steps: stepsOfRun }) : undefined,
+  });
+  let told: Numbers & { readonly row?: CheckpointRow };
+  if (session.saved === undefined) {
+    told = number();
+    session.step += 1;
+  } else {
     const run = done ? runRow(session, "done") : first ? session.run : undefined;
     const carried = carryRows(session, motion.works.values(), facts.ended);
-    const durable = save(session, session.saved, saving, control, { nodes, source, durationMs, run, release: done });
+    const saveFacts = { nodes, source, durationMs, run, release: done, number };
+    const durable = save(session, session.saved, saving, control, saveFacts);
     // What ends from here on is recorded in the step that is being made: the store keeps the order of writes.
     session.step += 1;
     carried();
     try {
-      row = await durable;
+      told = await durable;
     } catch (error) {
       session.step -= 1;
       throw error;
     }
   }
+  const { row, started, place, ended } = told;
   session.state = saving.state;
   session.control = control;
   session.snapshot = rootOf(motion);
-  if (!first) session.stepsOfRun += 1;
+  session.stepsOfRun = stepsOfRun;
   if (session.events.listening()) {
-    if (first) emit(session, { type: "run.started", ...startOf(session) });
-    emit(session, {
-      type: "step.committed",
-      step: session.step,
-      checkpoint: row?.id,
-      nodes,
-      next: done ? [END] : control.tasks.map(({ node }) => node),
-      changes: deltas,
-      bytes: row?.bytes ?? 0,
-      durationMs,
-    });
+    started?.tell();
+    emit(
+      session,
+      {
+        type: "step.committed",
+        step: session.step,
+        checkpoint: row?.id,
+        nodes,
+        next: done ? [END] : control.tasks.map(({ node }) => node),
+        changes: deltas,
+        bytes: row?.bytes ?? 0,
+        durationMs,
+      },
+      place,
+    );
     turn.moves.forEach(({ path, event, from, step }, index) => {
       // What the turn has saved stands at its first transition, which all others come from.
       const saved = index === 0 ? { changes: deltas, bytes: row?.bytes ?? 0, durationMs } : nothingSaved;
@@ -322,6 +355,7 @@ async function commitTurn(session: Session, motion: Motion, turn: Turn, facts: T
         ...saved,
       });
     });
+    ended?.tell();
   }
   inspectTurn(session, turn.moves, facts.settled);
   runActions(session, turn);
@@ -388,15 +422,19 @@ function settle(desk: Desk, motion: Motion): void {
 function start(desk: Desk, work: Work): void {
   const { session } = desk;
   const { task } = work;
-  if (inDoubt(session, work)) {
+  const there = endElsewhere(desk, work);
+  if (there !== undefined && session.onceElsewhere === "reuse") {
+    end(desk, work, there);
+    return;
+  }
+  if (inDoubt(session, work) || desk.elsewhere.get(work) !== undefined) {
     const answer = answerAbout(desk, work);
     if (answer === undefined) {
       desk.running.set(work, "in doubt");
       return;
     }
     if (answer.happened) {
-      desk.running.set(work, new AbortController());
-      desk.ended.set(work, { output: answer.output });
+      end(desk, work, answer.output === undefined && there !== undefined ? there : { output: answer.output });
       return;
     }
   }
@@ -425,6 +463,16 @@ function start(desk: Desk, work: Work): void {
       desk.wake?.();
     },
   );
+}
+
+function end({ running, ended }: Desk, work: Work, how: Ended): void {
+  running.set(work, new AbortController());
+  ended.set(work, how);
+}
+
+function endElsewhere({ session: { saved }, elsewhere }: Desk, work: Work): Ended | undefined {
+  const found = elsewhere.get(work);
+  return saved === undefined || found === undefined ? undefined : endThere(saved, found);
 }
 
 /** What XState gives the function of `fromPromise`; `self.sessionId` is the idempotency key. */
@@ -457,15 +505,17 @@ function close(desk: Desk): void {
 }
 
 function completed(session: Session): RunResult<State> {
-  emit(session, { type: "run.completed", steps: session.stepsOfRun });
   return { status: "done", output: session.state["output"], ...endOf(session) };
 }
 
 /** An event that came too late, after the timers that were due: what they did is kept, the event is not taken. */
-async function refused(desk: Desk, refusal: StatewrightError): Promise<never> {
-  const { session } = desk;
+async function refused(desk: Desk, motion: Motion, refusal: StatewrightError): Promise<never> {
+  const { session, drawing } = desk;
   const { saved } = session;
-  if (saved !== undefined) await written(session, saved, { run: runRow(session, "waiting"), release: true });
+  if (saved !== undefined) {
+    const interrupts = [...[...saved.interrupts.values()].filter(isOpen), ...openEvents(session, drawing, motion)];
+    await written(session, saved, { run: runRow(session, "waiting"), interrupts, release: true });
+  }
   desk.refusal = refusal;
   throw refusal;
 }
@@ -509,18 +559,28 @@ function checkEvent(session: Session, drawing: Drawing, event: AnyEventObject): 
 
 // Questions: which events may come, and what became of promises in doubt.
 
-function doubts({ session, running }: Desk): readonly InterruptRow[] {
+function doubts(desk: Desk): readonly InterruptRow[] {
+  const { session, running, elsewhere } = desk;
   return [...running].flatMap(([work, state]) => {
-    const row = state === "in doubt" ? rowOf(session, work) : undefined;
+    const found = elsewhere.get(work);
+    const row = state === "in doubt" ? (found?.row ?? rowOf(session, work)) : undefined;
     if (row === undefined) return [];
-    const payload = {
-      actor: work.task.node,
-      input: work.input,
-      idempotencyKey: workKey(session, work),
-      startedAt: row.startedAt,
-    };
-    return [questionRow(session, `${work.task.id}:${inDoubtKey}`, inDoubtKey, work.task.node, payload)];
+    const { idempotencyKey, startedAt } = row;
+    const about = { actor: work.task.node, input: work.input, idempotencyKey, startedAt };
+    const payload = found === undefined ? about : { ...about, alreadyOn: found.branch, ...shownEnd(desk, work) };
+    return [questionRow(session, doubtId(found, work), inDoubtKey, work.task.node, payload)];
   });
+}
+
+function shownEnd(desk: Desk, work: Work): object {
+  const there = endElsewhere(desk, work);
+  if (there === undefined) return {};
+  return "error" in there ? { error: toErrorRecord(there.error) } : { outcome: there.output };
+}
+
+/** That another branch did it says nothing of a start on this one: each has a question of its own. */
+function doubtId(found: Elsewhere | undefined, { task }: Work): string {
+  return found === undefined ? `${task.id}:${inDoubtKey}` : `${task.id}:elsewhere:${inDoubtKey}`;
 }
 
 function openEvents(session: Session, drawing: Drawing, motion: Motion): readonly InterruptRow[] {
@@ -561,15 +621,16 @@ function questionAbout(session: Session, name: string): InterruptRow | undefined
   return unanswered[0];
 }
 
-function answeredRow(session: Session, row: InterruptRow, value: unknown): InterruptRow {
+function answeredRow(session: Session, row: InterruptRow, value: unknown, by: string | undefined): InterruptRow {
   const parsed = parseWith(actorInDoubt, value);
   if (!parsed.ok) throw invalidAnswer(session, row.key, issuesText(parsed.issues));
   const answer = session.saved?.codec.encode(parsed.value, `the answer to "${row.key}"`);
-  return { ...row, answer, answeredAt: session.world.clock.now() };
+  const answeredAt = session.world.clock.now();
+  return { ...row, answer, answeredAt, ...(by === undefined ? {} : { answeredBy: by }) };
 }
 
-function answerAbout({ session, answers }: Desk, work: Work): ActorInDoubt | undefined {
-  const text = answers.get(`${work.task.id}:${inDoubtKey}`)?.answer;
+function answerAbout({ session, answers, elsewhere }: Desk, work: Work): ActorInDoubt | undefined {
+  const text = answers.get(doubtId(elsewhere.get(work), work))?.answer;
   return text === undefined ? undefined : (session.saved?.codec.decode(text) as ActorInDoubt);
 }
 

@@ -2,11 +2,14 @@
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { takeUp } from "./commit.ts";
 import { cancelled, pauses, stopOnError, waits } from "./ends.ts";
+import { disarmed } from "./expiry.ts";
+import { factOf } from "./facts.ts";
 import type { RunResult } from "./options.ts";
 import type { State } from "./returns.ts";
 import { endOf, startOf } from "./run-facts.ts";
-import { emit, type Session, written } from "./session.ts";
+import { type Session, written } from "./session.ts";
 import { supersteps } from "./supersteps.ts";
+import { unlessStopped } from "./unless-stopped.ts";
 
 /**
  * Run until there is nothing left to do now; `goingOn` is given for a run that goes on from a checkpoint. Rejects with the
@@ -20,11 +23,10 @@ export async function drive(session: Session, goingOn?: GoingOn): Promise<RunRes
       case "waiting":
         return await waits(session, stop.interrupts);
       case "paused":
-        return await pauses(session, stop.cause);
+        return await unlessStopped(session, session.drain.reason, () => pauses(session, stop.cause));
       case "cancelled":
-        return await cancelled(session, stop.step);
+        return await unlessStopped(session, session.abort.signal.reason, () => cancelled(session, stop.step));
       case "done":
-        emit(session, { type: "run.completed", steps: session.stepsOfRun });
         return { status: "done", output: stop.output, ...endOf(session) };
     }
   } catch (error) {
@@ -40,7 +42,11 @@ export interface GoingOn {
 /** Say in the store, then on the stream, that a run goes on. */
 async function beginAgain(session: Session, answered: readonly InterruptRow[]): Promise<void> {
   const { saved } = session;
-  if (saved !== undefined) await written(session, saved, { run: session.run, interrupts: answered });
-  emit(session, { type: "run.started", ...startOf(session) });
+  const fact = factOf(session, { type: "run.started", ...startOf(session) });
+  if (saved !== undefined) {
+    const timers = disarmed(answered);
+    await written(session, saved, { run: session.run, interrupts: answered, timers, events: fact.rows });
+  }
+  fact.tell();
   takeUp(session, new Set(answered.map((row) => row.task)));
 }

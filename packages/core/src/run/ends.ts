@@ -1,8 +1,19 @@
 /** How a run ends for now: it waits, pauses, was cancelled, or failed. The end is saved before it is told. */
-import { type ErrorRecord, isStatewrightError, located, StatewrightError, toErrorRecord } from "../base/errors.ts";
-import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
+import {
+  type ErrorRecord,
+  failureText,
+  isStatewrightError,
+  located,
+  StatewrightError,
+  toErrorRecord,
+} from "../base/errors.ts";
+import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { answersCalls, commitCancelled } from "./commit.ts";
+import { armed, disarmed } from "./expiry.ts";
+import { endingOf, type Fact } from "./facts.ts";
+import { inspectStop } from "./inspect-run.ts";
+import { keepResults, unsavedResults } from "./kept-results.ts";
 import { release } from "./open.ts";
 import type { RunResult } from "./options.ts";
 import type { State } from "./returns.ts";
@@ -21,22 +32,38 @@ export async function waits(session: Session, waiting: readonly InterruptRow[]):
       place: placeOf(session),
     });
   for (const row of waiting) saved.interrupts.set(row.id, row);
-  await written(session, saved, { run: runRow(session, "waiting"), interrupts: waiting, release: true });
   const interrupts = waiting.map((row) => openInterrupt(saved, row));
+  const fact = endingOf(session, { type: "run.waiting", interrupts });
+  const [run, timers, events] = [runRow(session, "waiting"), armed(waiting), fact.rows];
+  await written(session, saved, { run, interrupts: waiting, timers, events, release: true });
   for (const task of new Set(waiting.map((row) => row.task))) {
     const mine = waiting.filter((row) => row.task === task);
     emit(session, { type: "task.interrupted", node: mine[0]?.node ?? "", task, keys: mine.map((row) => row.key) });
   }
-  emit(session, { type: "run.waiting", interrupts });
+  fact.tell();
   return { status: "waiting", interrupts, ...endOf(session) };
 }
 
 /** Stand at a breakpoint: everything is saved, and a resume goes on. */
 export async function pauses(session: Session, breakpoint: StatewrightError): Promise<RunResult<State>> {
   const cause = toErrorRecord(breakpoint);
+  const fact = endingOf(session, { type: "run.paused", cause });
   if (session.saved !== undefined)
-    await written(session, session.saved, { run: runRow(session, "paused"), release: true });
-  emit(session, { type: "run.paused", cause });
+    await written(session, session.saved, {
+      run: { ...runRow(session, "paused"), error: cause },
+      events: fact.rows,
+      release: true,
+    });
+  fact.tell();
+  return { status: "paused", cause, ...endOf(session) };
+}
+
+/** Put a run aside until a person resumes it: its timers fire no more. */
+export async function parks(session: Session, why: StatewrightError): Promise<RunResult<State>> {
+  const cause = toErrorRecord(why);
+  const fact = endingOf(session, { type: "run.paused", cause });
+  await endRun(session, { ...runRow(session, "parked"), endedAt: undefined, error: cause }, fact);
+  fact.tell();
   return { status: "paused", cause, ...endOf(session) };
 }
 
@@ -46,60 +73,99 @@ export async function pauses(session: Session, breakpoint: StatewrightError): Pr
  */
 export async function cancelled(session: Session, step?: CutShort): Promise<RunResult<State>> {
   const { reason } = session.abort.signal;
-  const text = reason instanceof Error ? reason.message : String(reason);
+  const text = failureText(reason);
   const tasks = step?.finished.map(({ task }) => task) ?? [];
-  if (step !== undefined && answersCalls(session, tasks)) await commitCancelled(session, step.finished, step.began);
-  else await endRun(session, "cancelled");
-  emit(session, { type: "run.cancelled", reason: text });
+  const body = { type: "run.cancelled", reason: text } as const;
+  let fact: Fact;
+  if (step !== undefined && answersCalls(session, tasks))
+    fact = await commitCancelled(session, step.finished, step.began, body);
+  else {
+    fact = endingOf(session, body);
+    await endRun(session, { ...runRow(session, "cancelled"), reason: text }, fact);
+  }
+  inspectStop(session);
+  fact.tell();
   return { status: "cancelled", reason: text, ...endOf(session) };
 }
 
-async function endRun(session: Session, status: RunStatus): Promise<void> {
+async function endRun(session: Session, run: RunRow, { rows: events }: Fact): Promise<void> {
   if (session.saved !== undefined)
-    await written(session, session.saved, { run: runRow(session, status), timers: noTimers(session), release: true });
+    await written(session, session.saved, {
+      run,
+      timers: noTimers(session),
+      events,
+      release: true,
+    });
 }
 
 /** A store without room pauses the run: nothing is lost, and it can be resumed. Any other error fails it, after the failure is saved. */
 export async function stopOnError(session: Session, thrown: unknown): Promise<RunResult<State>> {
-  const error = isStatewrightError(thrown) ? located(thrown, placeOf(session)) : thrown;
+  const error: StatewrightError = isStatewrightError(thrown)
+    ? located(thrown, placeOf(session))
+    : unforeseen(session, thrown);
   const record = toErrorRecord(error);
-  if (isStatewrightError(error, "store_full") || isStatewrightError(error, "store_locked")) {
-    await letGo(session, runRow(session, "paused"));
-    emit(session, { type: "run.paused", cause: record });
+  if (error.code === "store_full" || error.code === "store_locked") {
+    const fact = endingOf(session, { type: "run.paused", cause: record });
+    await letGo(session, { ...runRow(session, "paused"), error: record }, fact);
+    fact.tell();
     return { status: "paused", cause: record, ...endOf(session) };
   }
-  if (isStatewrightError(error) && error.kind === "store" && error.code !== "unencodable_value")
-    await letGo(session, undefined);
+  const fact = endingOf(session, { type: "run.failed", error: record });
+  if (error.kind === "store" && error.code !== "unencodable_value") await letGo(session, undefined);
   else {
-    const unsaved = await saveFailure(session, record);
+    const unsaved = await saveFailure(session, record, fact);
     // A failure that is not saved is not told: a resume meets it again. What stops the run now is the store.
     if (unsaved !== undefined) return stopOnError(session, unsaved);
   }
-  emit(session, { type: "run.failed", error: record });
+  fact.tell();
   throw error;
 }
 
+/** What stopped a run and names no place of its own. */
+function unforeseen(session: Session, cause: unknown): StatewrightError {
+  return new StatewrightError("node_failed", {
+    what: `the run of the graph "${session.plan.graph.name}" failed: ${failureText(cause)}`,
+    next: "Mend what its cause says, then resume the thread: finished work is kept",
+    place: placeOf(session),
+    cause,
+  });
+}
+
 /** Save that the run failed and let the thread go; gives why the store could not. */
-function saveFailure(session: Session, error: ErrorRecord): Promise<StatewrightError | undefined> {
+function saveFailure(
+  session: Session,
+  error: ErrorRecord,
+  { rows: events }: Fact,
+): Promise<StatewrightError | undefined> {
   const { saved } = session;
   if (saved === undefined) return Promise.resolve(undefined);
   return new Promise((resolve) => {
     const run = { ...runRow(session, "failed"), error };
-    write(session, saved, { run, timers: noTimers(session), release: true }, (failure) => {
+    write(session, saved, { run, timers: noTimers(session), events, release: true }, (failure) => {
       if (failure !== undefined) session.world.log("error", "the failure of a run could not be saved", { error });
       resolve(failure);
     });
   });
 }
 
-/** Give up what waits to be written and let the thread go; the run's row goes with it, where the run may go on. */
-function letGo({ saved, world, run: { thread } }: Session, run: RunRow | undefined): Promise<void> {
-  if (saved === undefined) return Promise.resolve();
+/**
+ * Let the thread go; the run's row goes with it, where the run may go on. Results that the store refused are tried once
+ * more, and then kept for whoever takes the thread next in this process.
+ */
+async function letGo(session: Session, run: RunRow | undefined, fact?: Fact): Promise<void> {
+  const { saved, world, line } = session;
+  const { thread } = session.run;
+  if (saved === undefined) return;
+  const { store, claim } = saved;
+  const lines = new Map(unsavedResults(session));
   saved.pending.clear();
-  return release(saved.store, thread, saved.claim, world, run);
+  const results = lines.get(line) ?? [];
+  if (results.length > 0 && (await release(store, thread, claim, world, run, fact?.rows, results))) lines.delete(line);
+  else await release(store, thread, claim, world, run, fact?.rows);
+  if (saved.thread.failure?.code !== "fenced") keepResults(store, thread, { epoch: claim.epoch, lines });
 }
 
 /** What nobody goes on with fires no more; a resume sets it again. */
-function noTimers({ control }: Session): SessionWrite["timers"] {
-  return timerChanges(control, undefined);
+function noTimers({ control, saved }: Session): SessionWrite["timers"] {
+  return [...(timerChanges(control, undefined) ?? []), ...disarmed(saved?.interrupts.values() ?? [])];
 }

@@ -9,6 +9,7 @@ import type { Json } from "../base/json.ts";
 import type { AssistantMessage } from "../model/message.ts";
 import type { Delta } from "../state/delta.ts";
 import type { ToolOutput, ToolResult } from "../tool/result.ts";
+import { createEventQueue, isDurable } from "./event-queue.ts";
 import type { Inspection } from "./inspection.ts";
 import type { GuardResult, Step } from "./kernel.ts";
 
@@ -57,6 +58,8 @@ export interface OpenInterrupt {
   readonly payload: unknown;
   /** JSON Schema of the answer, when its schema has one. */
   readonly schema: Json | undefined;
+  /** When it stops waiting, in milliseconds since the epoch; absent when it waits for ever. */
+  readonly expiresAt?: number | undefined;
 }
 
 /** What every event carries: the run's sequence number and the time in milliseconds since the epoch. */
@@ -88,6 +91,8 @@ export type RunEventBody =
       readonly attempt: number;
       readonly recovered: boolean;
     }
+  /** The input stands behind another run of the thread. */
+  | { readonly type: "run.queued"; readonly run: string; readonly thread: string; readonly branch: string }
   | { readonly type: "run.waiting"; readonly interrupts: readonly OpenInterrupt[] }
   | { readonly type: "run.completed"; readonly steps: number }
   | { readonly type: "run.failed"; readonly error: ErrorRecord }
@@ -135,8 +140,9 @@ export type RunEventBody =
   | ({ readonly type: "tool.args_rewritten"; readonly by: string; readonly args: unknown } & InCall)
   | ({ readonly type: "tool.forged_arg_stripped"; readonly keys: readonly string[] } & InCall)
   | ({ readonly type: "tool.rejected"; readonly reason: string } & InCall)
-  | ({ readonly type: "tool.update"; readonly partial: ToolOutput } & InCall)
-  | ({ readonly type: "tool.progress"; readonly text: string } & InCall)
+  /** `dropped`, here and in progress: how many before it this reader was too slow for. */
+  | ({ readonly type: "tool.update"; readonly partial: ToolOutput; readonly dropped?: number } & InCall)
+  | ({ readonly type: "tool.progress"; readonly text: string; readonly dropped?: number } & InCall)
   | ({
       readonly type: "tool.retried";
       readonly attempt: number;
@@ -154,11 +160,31 @@ export type RunEventBody =
       readonly argsText: string;
     } & InTask)
   | ({ readonly type: "message.completed"; readonly message: AssistantMessage } & InTask)
-  | ({ readonly type: "node.progress"; readonly text: string } & InTask)
-  | ({ readonly type: "custom"; readonly name: string; readonly payload: Json } & InTask);
+  | ({ readonly type: "node.progress"; readonly text: string; readonly dropped?: number } & InTask)
+  | ({ readonly type: "custom"; readonly name: string; readonly payload: Json } & InTask)
+  /** This reader was so slow that so many events in passing were dropped for it here; none that is durable. */
+  | { readonly type: "events.dropped"; readonly count: number };
 
 /** One event of a run. */
 export type RunEvent = EventPlace & RunEventBody;
+
+/** A part of the stream: supersteps with what they changed, messages as they are written, your own events, tasks, tools, or all. */
+export type EventView = "updates" | "checkpoints" | "messages" | "custom" | "tasks" | "tools" | "debug";
+
+const views: Readonly<Record<EventView, (event: RunEvent) => boolean>> = {
+  updates: ({ type }) => type === "step.committed",
+  checkpoints: (event) => isDurable(event),
+  messages: ({ type }) => type.startsWith("message."),
+  custom: ({ type }) => type === "custom" || type === "node.progress",
+  tasks: ({ type }) => type.startsWith("task.") || type.startsWith("effect."),
+  tools: ({ type }) => type.startsWith("tool."),
+  debug: () => true,
+};
+
+/** Tell whether an event belongs to one of the views; without any, all do. What was dropped is told in every view. */
+export function isInView(event: RunEvent, wanted: readonly EventView[] | undefined): boolean {
+  return wanted === undefined || event.type === "events.dropped" || wanted.some((view) => views[view](event));
+}
 
 /** Where the engine puts events and readers take them. With nobody listening an event costs one comparison. */
 export interface EventStream {
@@ -166,8 +192,10 @@ export interface EventStream {
   readonly listening: () => boolean;
   readonly emit: (event: RunEvent) => void;
   readonly subscribe: (reader: (event: RunEvent) => void) => () => void;
-  /** Every event from now on, until the run has ended or the loop is left. */
-  readonly iterate: () => AsyncIterableIterator<RunEvent>;
+  /** Every event from now on, until the run has ended or the loop is left; with `wanted` only those. */
+  readonly iterate: (wanted?: (event: RunEvent) => boolean) => AsyncIterableIterator<RunEvent>;
+  /** The state of the run as its result would show it, once it has one. */
+  state: (() => unknown) | undefined;
   readonly close: () => void;
   /** Tells the machines' ways to an inspector, if there is one. */
   readonly inspection: Inspection | undefined;
@@ -191,14 +219,17 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
     emit: (event) => {
       for (const reader of readers) {
         try {
-          reader(event);
+          const told: unknown = reader(event);
+          // An asynchronous reader fails later: nobody awaits it.
+          if (told instanceof Promise) told.catch(onReaderError);
         } catch (error) {
           onReaderError(error);
         }
       }
     },
     subscribe,
-    iterate: () => iterate(subscribe, closers, () => closed),
+    iterate: (wanted) => iterate(subscribe, closers, () => closed, wanted),
+    state: undefined,
     inspection,
     close: () => {
       closed = true;
@@ -214,8 +245,9 @@ function iterate(
   subscribe: EventStream["subscribe"],
   closers: Set<() => void>,
   isClosed: () => boolean,
+  wanted: (event: RunEvent) => boolean = everything,
 ): AsyncIterableIterator<RunEvent> {
-  const waiting: RunEvent[] = [];
+  const waiting = createEventQueue();
   let sleeping: (() => void)[] = [];
   let ended = isClosed();
   const wake = (): void => {
@@ -224,7 +256,8 @@ function iterate(
     for (const each of woken) each();
   };
   const unsubscribe = subscribe((event) => {
-    if (!coalesced(waiting, event)) waiting.push(event);
+    if (!wanted(event)) return;
+    waiting.push(event);
     wake();
   });
   const end = (): void => {
@@ -246,7 +279,7 @@ function iterate(
       }
     },
     return: async () => {
-      waiting.length = 0;
+      waiting.clear();
       end();
       return { done: true, value: undefined };
     },
@@ -255,14 +288,6 @@ function iterate(
   return iterator;
 }
 
-/** How many events may wait for a slow reader before deltas of one message are joined. */
-const joinedAbove = 1_000;
-
-/** Join a delta to the one before it when the reader is behind, so that a slow reader costs bounded memory (rule E59). */
-function coalesced(waiting: RunEvent[], event: RunEvent): boolean {
-  if (waiting.length < joinedAbove || event.type !== "message.delta") return false;
-  const before = waiting[waiting.length - 1];
-  if (before?.type !== "message.delta" || before.task !== event.task || before.kind !== event.kind) return false;
-  waiting[waiting.length - 1] = { ...event, text: before.text + event.text };
+function everything(): boolean {
   return true;
 }

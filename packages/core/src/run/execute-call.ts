@@ -1,18 +1,20 @@
 /** The middle of a tool call: its attempts, with the retries between them and the around hooks outside. */
-import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
-import { deepFreeze } from "../base/json.ts";
+import { disregardPromises } from "../base/disregard.ts";
+import { describeThrown, isStatewrightError, toErrorRecord } from "../base/errors.ts";
+import { deepFreeze, describeValue } from "../base/json.ts";
 import { longestRetryMs, type RetryPolicy, retryDelayMs, saysYes } from "../base/retry.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import type { Middleware } from "../tool/middleware.ts";
-import { isResult, resultOf, resultOfError, type ToolOutput, type ToolResult } from "../tool/result.ts";
+import { isResult, resultOf, resultOfError, type ToolOutput, type ToolResult, toOutput } from "../tool/result.ts";
 import type { Tool, ToolCall, ToolRetryOn, ToolRuntime, ToolSpec } from "../tool/tool.ts";
-import { ToolError, toToolError } from "../tool/tool-error.ts";
+import { isToolError, ToolError, toToolError } from "../tool/tool-error.ts";
 import { whenAborted } from "./abort.ts";
+import { admit } from "./admission.ts";
 import { type CallAtWork, event, facts, hookFailed, hooks } from "./call-at-work.ts";
 import { recordStage } from "./journal.ts";
 import { rewrite } from "./prepare-call.ts";
 import { hookRuntime, identityOf, pause } from "./scope.ts";
-import { emit } from "./session.ts";
+import { emit, placeOf } from "./session.ts";
 
 /** What an execution has beside its call: the same in every attempt. */
 export interface Execution {
@@ -80,7 +82,11 @@ async function attempts(call: CallAtWork, tool: Tool<never, never>, execution: E
         error.kind !== "cancelled" &&
         !session.abort.signal.aborted &&
         wanted(tool.spec, error, attempt);
-      if (!again) return resultOfError(error, facts(call, attempt));
+      if (!again) {
+        // The model reads one line; what was thrown is whole in the log.
+        if (!isToolError(thrown)) logFailure(call, tool.spec.name, attempt, thrown);
+        return resultOfError(error, facts(call, attempt));
+      }
       const delayMs = retryAfterMs(retry, error) ?? retryDelayMs(retry, attempt, session.world.random.next());
       if (call.state() === "executing") call.move("call.failed_attempt");
       recordStage(session, call.scope.task, call.block.id, call.state(), attempt);
@@ -90,6 +96,14 @@ async function attempts(call: CallAtWork, tool: Tool<never, never>, execution: E
       recordStage(session, call.scope.task, call.block.id, call.state(), attempt);
     }
   }
+}
+
+function logFailure({ session, block }: CallAtWork, tool: string, attempt: number, thrown: unknown): void {
+  session.world.log("warn", `the tool "${tool}" failed`, {
+    callId: block.id,
+    attempt,
+    error: toErrorRecord(thrown),
+  });
 }
 
 /** The wait that the other side asked for, at most as long as the policy ever waits. */
@@ -178,11 +192,14 @@ export function toolRuntime(
     clock: session.world.clock,
     secrets: session.secrets,
     progress: (text) => {
+      if (typeof text !== "string") throw new TypeError(`progress takes a line of text, not ${describeValue(text)}`);
       if (open()) event(call, { type: "tool.progress", text });
     },
     update: session.events.listening() ? (partial) => sendUpdate(call, partial, open) : undefined,
     emit: (name, payload) => {
-      if (open()) emit(session, { type: "custom", node: scope.task.node, task: scope.task.id, name, payload });
+      const { node, id: task } = scope.task;
+      admit(session.codec, payload, `the event "${name}"`, placeOf(session, { node, task, tool: spec.name }));
+      if (open()) emit(session, { type: "custom", node, task, name, payload });
     },
   };
 }
@@ -194,10 +211,11 @@ function sendUpdate(call: CallAtWork, partial: ToolOutput, open: () => boolean):
   if (!open()) return;
   let shown: ToolOutput | null;
   try {
-    shown = structuredClone(partial);
+    shown = structuredClone(toOutput(partial));
     for (const { onToolUpdate } of hooks(call))
       if (shown !== null && onToolUpdate !== undefined) shown = onToolUpdate({ call: call.toolCall, partial: shown });
   } catch (thrown) {
+    disregardPromises(partial);
     call.session.world.log("warn", `an update of the tool "${call.toolCall.name}" was withheld`, {
       callId: call.block.id,
       error: toErrorRecord(thrown),
@@ -207,9 +225,21 @@ function sendUpdate(call: CallAtWork, partial: ToolOutput, open: () => boolean):
   if (shown !== null) event(call, { type: "tool.update", partial: shown });
 }
 
+/** A value that throws when it is looked at is an answer that says so. */
+function readResult(call: CallAtWork, spec: ToolSpec, returned: unknown, attempt: number): ToolResult {
+  try {
+    return resultOf(returned, facts(call, attempt));
+  } catch (cause) {
+    disregardPromises(returned);
+    if (isToolError(cause)) throw cause;
+    const text = `The tool "${spec.name}" returned a value that cannot be read: ${describeThrown(cause)}.`;
+    throw new ToolError("invalid_output", text, { cause });
+  }
+}
+
 /** What a tool returned as its result; one that its output schema refuses is an error that the model reads. */
 export function checkedResult(call: CallAtWork, spec: ToolSpec, returned: unknown, attempt: number): ToolResult {
-  const result = resultOf(returned, facts(call, attempt));
+  const result = readResult(call, spec, returned, attempt);
   if (spec.output === undefined || result.isError) return result;
   const parsed = parseWith(spec.output, result.value);
   if (parsed.ok) return deepFreeze({ ...result, value: parsed.value });

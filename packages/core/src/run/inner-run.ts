@@ -4,15 +4,16 @@
  */
 import { isStatewrightError, located } from "../base/errors.ts";
 import { deepFreeze } from "../base/json.ts";
-import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
+import type { Control } from "../checkpoint/checkpoint.ts";
+import { isOpen } from "../checkpoint/journal.ts";
 import { initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
-import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
 import type { SubgraphRecord } from "../define/graph.ts";
 import { whenAborted } from "./abort.ts";
 import { takeUp } from "./commit.ts";
 import { inputStep, readInput } from "./input.ts";
+import { keptBefore } from "./kept-state.ts";
 import { checkRestored, emptyControl, kernelOf, readContext, standing } from "./open.ts";
 import type { TaskScope } from "./scope.ts";
 import { journalKey, placeOf, type Saved, type Session, stepsTaken, type Within, written } from "./session.ts";
@@ -66,7 +67,10 @@ async function call(
   }
   if (session.abort.signal.aborted) return { kind: "cancelled" };
   const given = { context: outer.context, input: inputOf(outer, scope) };
-  await inputStep(session, readInput(session.plan, subgraph.input(outer.state as never, given as never)));
+  await inputStep(
+    session,
+    readInput(session.plan, session.codec, subgraph.input(outer.state as never, given as never)),
+  );
   return supersteps(session, true);
 }
 
@@ -91,11 +95,14 @@ async function openInner(outer: Session, scope: TaskScope, subgraph: SubgraphRec
     events: outer.events,
     codec: outer.codec,
     onTaskFailure: outer.onTaskFailure,
+    onceElsewhere: outer.onceElsewhere,
     breakpoints: undefined,
     run: outer.run,
+    sequence: outer.sequence,
     line,
     within,
     drain: outer.drain,
+    stop: outer.stop,
     limits: outer.limits,
     abort,
     halt: abort.signal,
@@ -161,47 +168,23 @@ async function load(
   };
 }
 
-/** What a branch that was forked since the last call of a subgraph that is kept goes on from: what it was where the fork began. */
-async function keptBefore(
-  store: Store,
-  thread: string,
-  line: string,
-  node: string,
-): Promise<CheckpointRow | undefined> {
-  const origin = await originOf(store, thread, line);
-  if (origin === undefined) return undefined;
-  const [newest] = await store.history(thread, { branch: `${origin.branch}/${node}`, before: origin.id + 1, limit: 1 });
-  return newest ?? keptBefore(store, thread, origin.branch, node);
-}
-
-/** The checkpoint of another line that a line goes on from. */
-async function originOf(store: Store, thread: string, line: string): Promise<CheckpointRow | undefined> {
-  const branch = (await store.branches(thread)).find(({ name }) => name === line);
-  if (branch !== undefined) return branch.from === undefined ? undefined : store.checkpoint(thread, branch.from);
-  for (let before: number | undefined; ; ) {
-    const page = await store.history(thread, { branch: line, before, limit: 100 });
-    const found = page.find((row) => row.branch !== line);
-    if (found !== undefined || page.length < 100) return found;
-    before = page[page.length - 1]?.id;
-  }
-}
-
 function withinOf(outer: Session, { task, node }: TaskScope, unsaved: boolean): Within {
   const around = outer.within;
+  const path = [...(around?.path ?? []), node.name];
   return {
-    path: [...(around?.path ?? []), node.name],
+    path,
     ids: `${around?.ids ?? ""}${task.id}/`,
     step: around?.step ?? outer.step,
     task: around?.task ?? task.id,
-    caller: { task: task.id, checkpoint: outer.saved?.parent },
+    caller: { task: task.id, checkpoint: outer.saved?.parent, within: path.join(".") },
     unsaved: around?.unsaved === true || (unsaved && outer.saved !== undefined),
     abort: around?.abort ?? outer.abort,
   };
 }
 
-/** Pending tasks of the call that asked a person and have an answer. */
+/** Pending tasks of the call whose questions were answered, or are over. */
 function answeredTasks({ saved, control, within }: Session): ReadonlySet<string> {
-  const answered = [...(saved?.interrupts.values() ?? [])].filter((row) => row.answer !== undefined);
+  const answered = [...(saved?.interrupts.values() ?? [])].filter((row) => !isOpen(row));
   const asked = (id: string): boolean =>
     answered.some((row) => [":", "/"].some((end) => row.id.startsWith(`${within?.ids ?? ""}${id}${end}`)));
   return new Set(control.tasks.flatMap(({ id }) => (asked(id) ? [id] : [])));

@@ -1,10 +1,13 @@
 /** The input of a run, or of a call of an inner graph: parsed, then folded into the first checkpoint. */
-import { isStatewrightError, StatewrightError } from "../base/errors.ts";
+import { disregardPromises } from "../base/disregard.ts";
+import { describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { isPlainObject } from "../base/json.ts";
 import { issuesText, parseWith, type SchemaIssue } from "../base/schema.ts";
 import type { Plan } from "../compile/plan.ts";
 import { START } from "../define/edge.ts";
 import { overwrite } from "../state/channel.ts";
+import type { Codec } from "../state/codec.ts";
+import { admitStep, admitWrites } from "./admission.ts";
 import { commitInput } from "./commit.ts";
 import { readUpdate, type State, type Write } from "./returns.ts";
 import type { Session } from "./session.ts";
@@ -17,11 +20,13 @@ export async function inputStep(session: Session, writes: readonly Write[]): Pro
   const { state, deltas } = foldInput(plan, session.state, writes);
   checkSet(session, state);
   session.snapshot = session.kernel.initial()[0];
-  await commitInput(session, { state, deltas, ...firstTasks(plan, step, state) }, "input");
+  const result = { state, deltas, ...firstTasks(plan, step, state) };
+  admitStep(session, [], result);
+  await commitInput(session, result, "input");
 }
 
 /** Parse the input. For a channel with a reducer it is the whole value, not one write. Throws `invalid_input`. */
-export function readInput(plan: Plan, given: unknown): readonly Write[] {
+export function readInput(plan: Plan, codec: Codec, given: unknown): readonly Write[] {
   const { channels } = plan.graph.state;
   const input = parsedInput(plan, given);
   const whole = ([name, value]: readonly [string, unknown]): readonly [string, unknown] =>
@@ -29,8 +34,12 @@ export function readInput(plan: Plan, given: unknown): readonly Write[] {
       ? [name, overwrite(value)]
       : [name, value];
   try {
-    return readUpdate(plan, START, isPlainObject(input) ? Object.fromEntries(Object.entries(input).map(whole)) : input);
+    const channelWise = isPlainObject(input) ? Object.fromEntries(Object.entries(input).map(whole)) : input;
+    const writes = readUpdate(plan, START, channelWise);
+    admitWrites(plan, codec, writes, `the input of graph "${plan.graph.name}" for`);
+    return writes;
   } catch (cause) {
+    disregardPromises(given);
     throw inputError(plan, cause);
   }
 }
@@ -44,6 +53,7 @@ function parsedInput({ graph: { name, input, ...graph } }: Plan, given: unknown)
       next: "Give what its input schema asks for",
       place: { graph: name },
       details: parsed.issues,
+      cause: parsed.cause,
     });
   const hidden = isPlainObject(given) ? Object.keys(given).find((key) => graph.private.has(key)) : undefined;
   if (hidden === undefined) return parsed.value;
@@ -55,9 +65,17 @@ function parsedInput({ graph: { name, input, ...graph } }: Plan, given: unknown)
 }
 
 /** What is wrong with an input, in the words of who gives it. */
-function inputError(plan: Plan, cause: unknown): unknown {
+function inputError(plan: Plan, cause: unknown): StatewrightError {
+  if (isStatewrightError(cause, "unencodable_value")) return cause;
   const { name, state } = plan.graph;
-  if (!isStatewrightError(cause)) return cause;
+  if (!isStatewrightError(cause)) {
+    return new StatewrightError("invalid_input", {
+      what: `the input of graph "${name}" cannot be read: ${describeThrown(cause)}`,
+      next: "Give plain data, without getters and proxies that throw",
+      place: { graph: name },
+      cause,
+    });
+  }
   const { node: _start, ...place } = cause.place;
   const { channel } = place;
   const known = Object.keys(state.channels).map((each) => `"${each}"`);
@@ -73,18 +91,28 @@ function inputError(plan: Plan, cause: unknown): unknown {
     next: `Give the channels that the state declares: ${known.join(", ")}`,
     place,
     details: cause.details,
-    cause,
+    cause: cause.cause ?? cause,
   });
 }
 
-function checkSet(session: Session, state: State): void {
-  const { channels } = session.plan.graph.state;
-  const missing = Object.keys(channels).filter((name) => !Object.hasOwn(state, name));
-  if (missing.length === 0) return;
-  throw new StatewrightError("invalid_input", {
-    what: `the input of graph "${session.plan.graph.name}" lacks ${missing.map((name) => `"${name}"`).join(", ")}`,
+/** Throws `invalid_input` when a channel without a default has no value. */
+export function checkSet({ plan }: Session, state: State): void {
+  const missing = Object.keys(plan.graph.state.channels).filter((name) => !Object.hasOwn(state, name));
+  if (missing.length > 0) throw inputLacks(plan, missing);
+}
+
+/** The channels without a default that these writes leave out: a thread that is to have them must exist already. */
+export function unsetBy({ graph }: Plan, writes: readonly Write[]): readonly string[] {
+  const { channels } = graph.state;
+  const set = new Set(writes.map(({ channel }) => channel));
+  return Object.keys(channels).filter((name) => !set.has(name) && channels[name]?.initial() === undefined);
+}
+
+export function inputLacks({ graph }: Plan, missing: readonly string[]): StatewrightError {
+  return new StatewrightError("invalid_input", {
+    what: `the input of graph "${graph.name}" lacks ${missing.map((name) => `"${name}"`).join(", ")}`,
     next: "Give them in the input, or give the channels a default",
-    place: { graph: session.plan.graph.name },
+    place: { graph: graph.name },
     details: missing,
   });
 }

@@ -58,6 +58,12 @@ function firstStepOf({ plan }: Session, [node = "", ...more]: readonly string[])
   return inner === undefined ? undefined : kernelOf(inner as Graph).initial();
 }
 
+/** The run was cancelled: its machines go no further. */
+export function inspectStop({ events: { inspection }, line }: Session): void {
+  const machine = inspection?.machines.get(line);
+  if (machine !== undefined) inspection?.stopped(machine);
+}
+
 /** Tells the steps of a tool call's machine, which is an actor below its node's; undefined without an inspector. */
 export function inspectCall(
   session: Session,

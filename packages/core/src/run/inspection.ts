@@ -58,6 +58,8 @@ export interface Inspection {
   stands(parent: Actor | undefined, id: string, snapshot: Snapshot, inner?: ByIds<Snapshot>): Actor;
   /** A machine took an event, sent by `source` if that is an actor; `inner` says how the child machines that it started were entered. */
   took(actor: Actor, event: AnyEventObject, step: Step, source?: Actor, inner?: ByIds<Step>): void;
+  /** A machine was stopped, and all that it has started. */
+  stopped(actor: Actor): void;
   /** An actor that is no machine has ended; `tell` tells what that does to the machine that started it. */
   ended(actor: Actor, end: ActorEnd, tell: () => void): void;
 }
@@ -222,6 +224,7 @@ export function createInspection(inspector: Inspector, runId: string, onError: (
       for (const each of after) each();
       saySnapshot(actor, event);
     },
+    stopped: stop,
     ended: (actor, end, tell) => {
       const failed = "error" in end;
       const event = failed

@@ -7,7 +7,9 @@
 import type { EffectClass, EffectKind } from "../base/effect.ts";
 import { type ErrorRecord, fromErrorRecord, StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
-import type { EffectRow } from "../checkpoint/journal.ts";
+import { type EffectRow, inFlight } from "../checkpoint/journal.ts";
+import { admit } from "./admission.ts";
+import { bestOf, type Elsewhere, onceElsewhere } from "./elsewhere.ts";
 import {
   emit,
   journalKey,
@@ -20,13 +22,19 @@ import {
   type Within,
 } from "./session.ts";
 
-/** An effect about to be performed. */
-export interface EffectRequest<Value> {
+/** Which effect it is, and who wants to know its outcome. */
+export interface EffectIdentity<Value> {
   readonly task: Task;
   /** Unique within the task. */
   readonly key: string;
   readonly kind: EffectKind;
   readonly name: string;
+  /** Called when the outcome is durable, or at once without a store. */
+  readonly settled?: (value: Value, reused: boolean) => void;
+}
+
+/** An effect about to be performed. */
+export interface EffectRequest<Value> extends EffectIdentity<Value> {
   readonly effect: EffectClass;
   /** Does it. Called in the same turn in which the start of a `once` effect is durable. */
   readonly execute: (idempotencyKey: string) => Promise<Value>;
@@ -34,12 +42,12 @@ export interface EffectRequest<Value> {
   readonly reconcile?: ((idempotencyKey: string) => Promise<Value | undefined>) | undefined;
   /** How often it was attempted, known when it has ended. */
   readonly attempts?: () => number;
+  /** What tells the arguments of a `once` call from others. */
+  readonly args?: string | undefined;
   /** Where it stands, in a word for people. */
   readonly stage?: () => string;
   /** Whether who asked for it is gone: a `once` effect whose start is durable only then does not begin. */
   readonly abandoned?: () => boolean;
-  /** Called when the outcome is durable, or at once without a store. */
-  readonly settled?: (value: Value, reused: boolean) => void;
 }
 
 /** The key that the other side may use to recognise a repeated effect: the same in every attempt and after every resume. */
@@ -62,12 +70,61 @@ export async function perform<Value>(session: Session, request: EffectRequest<Va
     if (known.state === "error") throw fromErrorRecord(outcome as ErrorRecord);
   }
   if (known !== undefined && inFlight(known)) return again(session, request, known);
+  // A tool call and a node look for themselves: they can ask a person.
+  const journals =
+    saved === undefined || request.effect !== "once" || request.kind !== "step"
+      ? undefined
+      : onceElsewhere(session, saved);
+  if (saved !== undefined && journals !== undefined) {
+    const found = bestOf((await journals).filter(({ row }) => isSame(row, request)));
+    if (found !== undefined) return takenFrom(session, saved, request, found);
+  }
   return first(session, request, idempotencyKey);
 }
 
-/** Whether an effect began and its outcome is not known. One whose start was called off has an end and no outcome. */
-export function inFlight({ state, endedAt }: EffectRow): boolean {
-  return state === "started" && endedAt === undefined;
+function isSame<Value>(row: EffectRow, { task, key, kind, name }: EffectIdentity<Value>): boolean {
+  return row.task === task.id && row.key === key && row.kind === kind && row.name === name;
+}
+
+/** A step of another branch, by the run's policy: its outcome counts here too, or the step fails, since it cannot ask. */
+function takenFrom<Value>(session: Session, saved: Saved, request: EffectRequest<Value>, found: Elsewhere): Value {
+  const { state, outcome } = found.row;
+  if (session.onceElsewhere !== "reuse" || outcome === undefined) throw doneElsewhere(session, request, found);
+  const value = saved.codec.decode(outcome);
+  if (state === "ok") return takeOver(session, saved, request, found.row, value as Value);
+  const error = fromErrorRecord(value as ErrorRecord);
+  session.outcomes.set(journalKey(session.step, request.task.id, request.key), { error });
+  record(session, saved, { row: rowHere(session, request, found.row), encode: () => outcome, told: undefined });
+  throw error;
+}
+
+/** Let an effect that happened on another branch count here, with this value: it stands in the journal as if it had ended now. */
+export function takeOver<Value>(
+  session: Session,
+  saved: Saved,
+  request: EffectIdentity<Value>,
+  there: EffectRow,
+  value: Value,
+): Value {
+  const { task, key, kind, name } = request;
+  const text = encodedOf(saved, request, value);
+  session.outcomes.set(journalKey(session.step, task.id, key), { value });
+  const { attempts } = there;
+  emit(session, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
+  record(session, saved, {
+    row: { ...rowHere(session, request, there), state: "ok" },
+    encode: () => text,
+    told: (failure) => {
+      if (failure === undefined) request.settled?.(value, false);
+    },
+  });
+  return value;
+}
+
+function rowHere<Value>(session: Session, { task, key }: EffectIdentity<Value>, there: EffectRow): EffectRow {
+  const now = session.world.clock.now();
+  const idempotencyKey = idempotencyKeyOf(session, task, key);
+  return { ...there, task: task.id, key, idempotencyKey, startedAt: now, endedAt: now };
 }
 
 function reuse<Value>(session: Session, request: EffectRequest<Value>, value: Value, attempts: number): Value {
@@ -113,6 +170,7 @@ async function first<Value>(session: Session, request: EffectRequest<Value>, ide
     idempotencyKey,
     startedAt: session.world.clock.now(),
     ...(request.stage === undefined ? {} : { stage: request.stage() }),
+    ...(request.args === undefined ? {} : { args: request.args }),
   };
   const execute = (): Promise<Value> => request.execute(idempotencyKey);
   if (saved === undefined) {
@@ -175,8 +233,12 @@ function savedText<Value>(
   }
 }
 
-function encodedOf<Value>(saved: Saved, request: EffectRequest<Value>, value: Value): string {
-  return saved.codec.encode(value, `the result of ${request.kind} "${request.name}"`);
+function encodedOf<Value>(saved: Saved, request: EffectIdentity<Value>, value: Value): string {
+  return saved.codec.encode(value, resultOf(request));
+}
+
+function resultOf<Value>({ kind, name }: EffectIdentity<Value>): string {
+  return `the result of ${kind} "${name}"`;
 }
 
 async function settle<Value>(
@@ -189,6 +251,7 @@ async function settle<Value>(
   const { saved } = session;
   // The outcome of an attempt that was given up comes after its superstep was folded: nobody asks for it again, save a `once` one's.
   if (row.step !== session.step && row.effect !== "once") return value;
+  if (saved === undefined && request.kind !== "tool") admit(session.codec, value, resultOf(request));
   const text = saved === undefined ? undefined : savedText(session, saved, request, value);
   session.outcomes.set(journalKey(row.step, row.task, row.key), { value });
   if (saved === undefined) {
@@ -239,6 +302,22 @@ function inDoubt<Value>(session: Session, request: EffectRequest<Value>, row: Ef
     next: 'Give it a reconcile(key) that asks the other side, or declare effect "idempotent" if the other side honours the key',
     place: placeOf(session, { node: request.task.node, task: request.task.id }),
     details: { key: row.key, idempotencyKey: row.idempotencyKey, startedAt: row.startedAt },
+  });
+}
+
+function doneElsewhere<Value>(
+  session: Session,
+  { kind, name, task }: EffectRequest<Value>,
+  { branch, row }: Elsewhere,
+): StatewrightError {
+  const { key, idempotencyKey, startedAt, outcome } = row;
+  const what = outcome === undefined ? "has started and has no outcome" : "has happened already";
+  const reuse = outcome === undefined ? "" : 'onceElsewhere: "reuse" to take its outcome over, or ';
+  return new StatewrightError("effect_in_doubt", {
+    what: `${kind} "${name}" may happen once, and ${what} on the branch "${branch}"`,
+    next: `Resume with ${reuse}onceElsewhere: "repeat" to do it again on this branch`,
+    place: placeOf(session, { node: task.node, task: task.id }),
+    details: { key, idempotencyKey, startedAt, alreadyOn: branch },
   });
 }
 

@@ -1,6 +1,7 @@
 /** A node's cache at work: a kept result stands in for the body. A cache that fails is a miss; it never fails the run. */
+import { disregardPromises } from "../base/disregard.ts";
 import { describeThrown, StatewrightError, toErrorRecord } from "../base/errors.ts";
-import { deepFreeze } from "../base/json.ts";
+import { deepFreeze, describeValue } from "../base/json.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import { END } from "../define/edge.ts";
 import type { NodeRecord } from "../define/graph.ts";
@@ -30,13 +31,27 @@ export async function consultCache(session: Session, task: Task, policy: Policy)
 function keyOf(session: Session, task: Task, { key }: Policy): string {
   const { name, version } = session.plan.graph;
   const input = task.input === undefined ? undefined : session.control.inputs[task.input];
-  const own: unknown = key(session.state as never, input as never);
+  const own = madeKey(session, task, () => key(session.state as never, input as never));
   if (typeof own === "string") return `${name}/${version}/${task.node}/${own}`;
+  disregardPromises(own);
   throw new StatewrightError("invalid_option", {
-    what: `the cache key of the node "${task.node}" is ${own instanceof Promise ? "a promise" : describeThrown(own)}`,
+    what: `the cache key of the node "${task.node}" is ${describeValue(own)}`,
     next: "Return a text at once",
     place: placeOf(session, { node: task.node, task: task.id }),
   });
+}
+
+function madeKey(session: Session, task: Task, make: () => unknown): unknown {
+  try {
+    return make();
+  } catch (cause) {
+    throw new StatewrightError("node_failed", {
+      what: `the cache key of the node "${task.node}" could not be made: ${describeThrown(cause)}`,
+      next: "Mend its cache.key, which gets the state and the input, then resume the thread",
+      place: placeOf(session, { node: task.node, task: task.id }),
+      cause,
+    });
+  }
 }
 
 /** A run that is cancelled does not wait for a cache. */
@@ -47,11 +62,14 @@ function found(session: Session, task: Task, store: NodeCache, key: string): Pro
     const stopListening = whenAborted(halt, () => resolve(undefined));
     Promise.resolve()
       .then(() => store.get(key))
+      .then((entry) => {
+        const { expiresAt = Number.POSITIVE_INFINITY } = entry ?? {};
+        return session.world.clock.now() < expiresAt ? (entry ?? undefined) : undefined;
+      })
       .catch((error: unknown) => log(session, task, "could not be read", error))
       .then((entry) => {
         stopListening();
-        const { expiresAt = Number.POSITIVE_INFINITY } = entry ?? {};
-        resolve(session.world.clock.now() < expiresAt ? (entry ?? undefined) : undefined);
+        resolve(entry);
       });
   });
 }

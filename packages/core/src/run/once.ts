@@ -3,31 +3,73 @@
  * crash, a failure or a cancel, is not run again before a person has said whether it happened.
  */
 import { StatewrightError } from "../base/errors.ts";
+import { deepFreeze } from "../base/json.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
-import type { EffectRow, InterruptRow } from "../checkpoint/journal.ts";
+import { type EffectRow, type InterruptRow, inFlight } from "../checkpoint/journal.ts";
 import { goto } from "../define/command.ts";
 import { inDoubtKey, type NodeInDoubtAnswer, nodeInDoubtAnswer } from "../tool/approval.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
-import { callOff, inFlight } from "./journal.ts";
+import { bestOf, type Elsewhere, onceElsewhere } from "./elsewhere.ts";
+import { callOff } from "./journal.ts";
+import type { TaskOutcome } from "./returns.ts";
 import type { TaskScope } from "./scope.ts";
 import { journalKey, placeOf, recordNow, type Saved, type Session, taskKey } from "./session.ts";
 
-/** Run a `once` body, or hand back what a person said that it did. */
-export async function runOnce(session: Session, saved: Saved, scope: TaskScope, body: () => unknown): Promise<unknown> {
+/** Run a `once` body, or hand back what a person said that it did, or what it did on another branch. */
+export async function runOnce(
+  session: Session,
+  saved: Saved,
+  scope: TaskScope,
+  body: () => unknown,
+  read: (returned: unknown) => TaskOutcome,
+): Promise<TaskOutcome> {
   const row = saved.journal.get(journalKey(session.step, scope.task.id, taskKey));
   if (row !== undefined && (row.state === "error" || inFlight(row))) {
-    const asked = scope.consult({
-      id: doubtId(scope.task, row.attempts),
-      key: inDoubtKey,
-      payload: doubt(session, scope.task, row),
-      schema: jsonSchemaOf(nodeInDoubtAnswer),
-    });
+    const asked = ask(scope, row.attempts, doubt(session, scope.task, row));
     if ("open" in asked) return scope.suspend([asked.open]);
-    const { happened, update, goto: target } = asked.answer as NodeInDoubtAnswer;
-    if (happened) return [update, target === undefined ? undefined : goto(target)];
+    if (asked.happened) return read(returnedOf(asked));
+  } else {
+    const journals = onceElsewhere(session, saved);
+    const found = journals === undefined ? undefined : bestOf((await journals).filter(isOf(scope.task)));
+    if (found !== undefined) {
+      const outcome = found.row.state === "ok" ? found.row.outcome : undefined;
+      if (outcome !== undefined && session.onceElsewhere === "reuse") return outcomeOf(saved, outcome);
+      const asked = ask(scope, 0, { ...doubt(session, scope.task, found.row), ...there(saved, found) });
+      if ("open" in asked) return scope.suspend([asked.open]);
+      const told = asked.update !== undefined || asked.goto !== undefined;
+      if (asked.happened) return outcome === undefined || told ? read(returnedOf(asked)) : outcomeOf(saved, outcome);
+    }
   }
   if (!(await saveStart(session, saved, scope, (row?.attempts ?? 0) + 1))) return new Promise(() => undefined);
-  return body();
+  return read(await body());
+}
+
+/** Each start has a question of its own: that the first did not happen says nothing of the second. Number 0 is another branch's. */
+function ask(scope: TaskScope, start: number, payload: unknown): NodeInDoubtAnswer | { readonly open: InterruptRow } {
+  const id = `${scope.task.id}/start${start}:${inDoubtKey}`;
+  const asked = scope.consult({ id, key: inDoubtKey, payload, schema: jsonSchemaOf(nodeInDoubtAnswer) });
+  return "open" in asked ? asked : (asked.answer as NodeInDoubtAnswer);
+}
+
+function returnedOf({ update, goto: target }: NodeInDoubtAnswer): readonly unknown[] {
+  return [update, target === undefined ? undefined : goto(target)];
+}
+
+function isOf({ id, node }: Task): (found: Elsewhere) => boolean {
+  return ({ row: { task, key, kind, name } }) => kind === "task" && key === taskKey && task === id && name === node;
+}
+
+/** What the body gave on another branch. */
+function outcomeOf({ codec }: Saved, text: string): TaskOutcome {
+  return deepFreeze(codec.decode(text)) as TaskOutcome;
+}
+
+/** Where it happened, and what came of it: as far as it is known, or how it failed. */
+function there({ codec }: Saved, { branch, row: { state, outcome } }: Elsewhere): object {
+  if (outcome === undefined) return { alreadyOn: branch };
+  if (state !== "ok") return { alreadyOn: branch, error: codec.decode(outcome) };
+  const { writes } = codec.decode(outcome) as TaskOutcome;
+  return { alreadyOn: branch, outcome: Object.fromEntries(writes.map(({ channel, value }) => [channel, value])) };
 }
 
 /** Whether a question is about the start of a `once` node: its answer has a schema of its own, whatever the graph declares. */
@@ -46,13 +88,8 @@ export function onceMayNotAsk(session: Session, task: Task, key: string): Statew
   });
 }
 
-function doubt({ control }: Session, { node, input }: Task, { startedAt }: EffectRow): unknown {
+function doubt({ control }: Session, { node, input }: Task, { startedAt }: EffectRow): object {
   return { node, startedAt, ...(input === undefined ? {} : { input: control.inputs[input] }) };
-}
-
-/** Each start has a question of its own: that the first did not happen says nothing of the second. */
-function doubtId(task: Task, starts: number): string {
-  return `${task.id}/start${starts}:${inDoubtKey}`;
 }
 
 /** Whether the body may begin: its start is durable, and nobody has given the attempt up meanwhile. */

@@ -1,23 +1,29 @@
 /** Opening a session: options are checked, the thread is claimed, its state is loaded. */
 
+import { disregardPromises } from "../base/disregard.ts";
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { checkId, freshId } from "../base/ids.ts";
 import { noSecrets } from "../base/injection.ts";
-import { deepFreeze } from "../base/json.ts";
+import { deepFreeze, describeValue } from "../base/json.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import type { Control, RunRow } from "../checkpoint/checkpoint.ts";
+import type { EventRow } from "../checkpoint/event.ts";
+import type { EffectRow } from "../checkpoint/journal.ts";
 import { initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
 import type { Claim, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { drawingOf } from "../compile/durable.ts";
 import { type Plan, planOf } from "../compile/plan.ts";
-import { type Codec, plainCodec } from "../state/codec.ts";
+import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
 import { breakpointsOf } from "./breakpoints.ts";
 import type { EventStream } from "./events.ts";
+import { writeKept } from "./kept-results.ts";
 import { createKernel, createTableKernel, type Kernel, unentered } from "./kernel.ts";
 import type { BreakpointOption, CommonOptions } from "./options.ts";
+import { shownState } from "./output.ts";
 import { journalKey, type Saved, type Session } from "./session.ts";
+import type { Stopped } from "./stopped.ts";
 
 /** What opening needs besides the options. */
 export interface Opening {
@@ -28,7 +34,17 @@ export interface Opening {
   readonly events: EventStream;
   readonly abort: AbortController;
   readonly drain: AbortSignal;
+  /** Stops it from within, for a new input that another process has brought. */
+  readonly stop?: (why: Stopped) => void;
+  /** A run that stands in the queue and is to begin, unless the one before it has not ended. */
+  readonly queued?: RunRow;
+  /** It goes on without being asked to, after the death of its process: how often is counted. */
+  readonly recovers?: boolean;
+  /** Idempotency key and metadata of a new run. */
+  readonly named?: Pick<RunRow, "key" | "metadata">;
   readonly mustExist: boolean;
+  /** No body runs, so that no context is needed. */
+  readonly runsNothing?: boolean;
 }
 
 /** The id of the thread: the given one, checked, or a fresh one. */
@@ -41,14 +57,25 @@ export function worldOf(options: CommonOptions): World {
   return options.world ?? systemWorld();
 }
 
+/** The codec of a run: the given one, whose failures are errors of ours, or the plain one. */
+export function codecOf({ codec = plainCodec }: CommonOptions): Codec {
+  return guardedCodec(codec);
+}
+
 /** Check the options, claim the thread and load it. What throws leaves the thread as it was. */
 export async function openSession(opening: Opening): Promise<Session> {
+  const session = await opened(opening);
+  opening.events.state = () => shownState(session.plan, session.state);
+  return session;
+}
+
+async function opened(opening: Opening): Promise<Session> {
   const { graph, options, thread } = opening;
   const plan = planOf(graph);
   const world = worldOf(options);
   const limits = limitsOf(options);
-  const context = readContext(plan, options.context);
-  const codec = options.codec ?? plainCodec;
+  const context = opening.runsNothing === true ? undefined : readContext(plan, options.context);
+  const codec = codecOf(options);
   const kernel = kernelOf(graph);
   const base = {
     plan,
@@ -60,10 +87,12 @@ export async function openSession(opening: Opening): Promise<Session> {
     abort: opening.abort,
     halt: opening.abort.signal,
     drain: opening.drain,
+    stop: opening.stop ?? nothingStops,
     within: undefined,
     inner: new Map(),
     codec,
     onTaskFailure: onTaskFailureOf(options),
+    onceElsewhere: options.onceElsewhere ?? "ask",
     breakpoints: breakpointsOf(plan, options),
     limits,
     outcomes: new Map(),
@@ -78,6 +107,7 @@ export async function openSession(opening: Opening): Promise<Session> {
       run,
       line: run.branch,
       saved: undefined,
+      sequence: { nextSeq: 1, durableSeq: 0, toldSeq: 0 },
       state,
       control: emptyControl,
       snapshot: plan.drawing === undefined ? kernel.initial()[0] : unentered,
@@ -87,7 +117,7 @@ export async function openSession(opening: Opening): Promise<Session> {
   const { store } = options;
   const claim = await store.claim({
     thread,
-    branch: options.branch,
+    branch: opening.queued?.branch ?? options.branch,
     graph: graph.name,
     version: graph.version,
     shape: plan.shape,
@@ -95,6 +125,7 @@ export async function openSession(opening: Opening): Promise<Session> {
     mustExist: opening.mustExist,
   });
   try {
+    await writeKept(store, thread, claim);
     checkSameGraph(plan, thread, claim);
     return await load(base, opening, store, claim, codec);
   } catch (error) {
@@ -104,22 +135,32 @@ export async function openSession(opening: Opening): Promise<Session> {
 }
 
 /**
- * Let a claimed thread go, with no other change than the given row of its run. Never rejects: what made the caller stop is
- * worth more than a store that cannot even write this, which is logged; the process that takes over lets the thread go.
+ * Let a claimed thread go, with no other change than the given row of its run and results that the store refused before.
+ * Never rejects: what made the caller stop is worth more than a store that cannot even write this, which is logged; the
+ * process that takes over lets the thread go. Tells whether it was written.
  */
-export function release(store: Store, thread: string, claim: Claim, world: World, run?: RunRow): Promise<void> {
+export function release(
+  store: Store,
+  thread: string,
+  claim: Claim,
+  world: World,
+  run?: RunRow,
+  events: readonly EventRow[] = [],
+  effects: readonly EffectRow[] = [],
+): Promise<boolean> {
   const { branch, epoch, nextSeq } = claim;
+  const seq = events[events.length - 1]?.seq ?? nextSeq - 1;
   return new Promise((resolve) => {
-    store.commit({ thread, branch, epoch, seq: nextSeq - 1, run, release: true }, (failure) => {
+    store.commit({ thread, branch, epoch, seq, run, events, effects, release: true }, (failure) => {
       if (failure !== undefined)
         world.log("warn", "a thread could not be let go", { thread, error: toErrorRecord(failure) });
-      resolve();
+      resolve(failure === undefined);
     });
   });
 }
 
 async function load(
-  base: Omit<Session, "run" | "line" | "saved" | "state" | "control" | "snapshot" | "step">,
+  base: Omit<Session, "run" | "line" | "saved" | "sequence" | "state" | "control" | "snapshot" | "step">,
   opening: Opening,
   store: Store,
   claim: Claim,
@@ -142,9 +183,13 @@ async function load(
     thread: {
       changed: base.plan.drawing === undefined && claim.writtenBy.shape !== base.plan.shape,
       nextSeq: claim.nextSeq,
+      durableSeq: claim.nextSeq - 1,
+      toldSeq: claim.nextSeq - 1,
       nextCheckpoint: claim.nextCheckpoint,
       bytes: 0,
       failure: undefined,
+      queued: claim.queued,
+      unsaved: new Map(),
     },
     parent: head?.id,
     journal: new Map(effects.map((row) => [journalKey(row.step, row.task, row.key), row])),
@@ -156,7 +201,7 @@ async function load(
   const open = claim.run !== undefined && unfinished(claim.run);
   const run: RunRow =
     open && claim.run !== undefined
-      ? { ...claim.run, status: "running", attempt: claim.run.attempt + 1, endedAt: undefined, error: undefined }
+      ? goingOn(claim.run, claim, opening.recovers === true)
       : freshRun(opening, base.world, claim.branch);
   const state = Object.freeze(restoreState(channels, codec, rows));
   if (saved.thread.changed) checkRestored(base.plan, thread, state);
@@ -165,6 +210,7 @@ async function load(
     run,
     line: claim.branch,
     saved,
+    sequence: saved.thread,
     state,
     control,
     snapshot: standing(base, thread, control, state),
@@ -226,9 +272,26 @@ function restored(kernel: Kernel, plan: Plan, thread: string, control: Control, 
   }
 }
 
+function nothingStops(): void {
+  // Nobody has this run in hand.
+}
+
+/** The row of a run that goes on. The deaths of its process are counted for as long as it comes to no new checkpoint. */
+function goingOn(before: RunRow, { nextCheckpoint: at }: Claim, recovers: boolean): RunRow {
+  const { recovered, ...run } = before;
+  const again = { ...run, status: "running", attempt: run.attempt + 1, endedAt: undefined, error: undefined } as const;
+  if (!recovers || run.status !== "running") return again;
+  return { ...again, recovered: { count: recovered?.at === at ? recovered.count + 1 : 1, at } };
+}
+
 function freshRun(opening: Opening, world: World, branch: string): RunRow {
-  const { graph, thread, runId } = opening;
+  const { graph, thread, runId, queued, named } = opening;
+  if (queued !== undefined) {
+    const { input: _, stops: __, ...row } = queued;
+    return { ...row, version: graph.version, status: "running", startedAt: world.clock.now() };
+  }
   return {
+    ...named,
     id: runId,
     thread,
     branch,
@@ -244,7 +307,10 @@ function limitsOf(options: CommonOptions): Session["limits"] {
   const { maxSteps = 1_000, maxConcurrency = Number.POSITIVE_INFINITY } = options;
   for (const [name, value] of Object.entries({ maxSteps, maxConcurrency })) {
     if (value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && value >= 1)) continue;
-    throw new StatewrightError("invalid_option", { what: `${name} is ${value}`, next: "Give a whole number from 1" });
+    throw new StatewrightError("invalid_option", {
+      what: `${name} is ${describeValue(value)}`,
+      next: "Give a whole number from 1",
+    });
   }
   return { maxSteps, maxConcurrency };
 }
@@ -252,7 +318,7 @@ function limitsOf(options: CommonOptions): Session["limits"] {
 function onTaskFailureOf({ onTaskFailure = "finish" }: CommonOptions): Session["onTaskFailure"] {
   if (onTaskFailure === "finish" || onTaskFailure === "abort") return onTaskFailure;
   throw new StatewrightError("invalid_option", {
-    what: `onTaskFailure is ${String(onTaskFailure)}`,
+    what: `onTaskFailure is ${describeValue(onTaskFailure)}`,
     next: 'Give "finish" or "abort"',
   });
 }
@@ -263,11 +329,13 @@ export function readContext(plan: Plan, given: unknown): unknown {
   if (definition === undefined) return given;
   const parsed = parseWith(definition.schema, given);
   if (parsed.ok) return parsed.value;
+  disregardPromises(given);
   throw new StatewrightError("invalid_context", {
     what: `the context of graph "${plan.graph.name}" does not fit: ${issuesText(parsed.issues)}`,
     next: "Pass context as defineContext declares it; it is given again on every resume",
     place: { graph: plan.graph.name },
     details: parsed.issues,
+    cause: parsed.cause,
   });
 }
 

@@ -1,13 +1,15 @@
 /** What a run is given and what it gives: the types of `run`, `resume` and their handle. */
 import type { ErrorRecord } from "../base/errors.ts";
 import type { SecretSource } from "../base/injection.ts";
+import type { JsonObject } from "../base/json.ts";
 import type { World } from "../base/world.ts";
+import type { StopKind } from "../checkpoint/checkpoint.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import type { AnswerInput, InterruptShape } from "../define/interrupt.ts";
 import type { Codec } from "../state/codec.ts";
 import type { ApprovalAnswer, InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../tool/approval.ts";
-import type { OpenInterrupt, RunEvent } from "./events.ts";
+import type { EventView, OpenInterrupt, RunEvent } from "./events.ts";
 import type { Inspector } from "./inspection.ts";
 
 /** What `run` and `resume` have in common. */
@@ -23,6 +25,8 @@ export interface CommonOptions {
   readonly maxConcurrency?: number;
   /** What the failure of a task does to its siblings: they finish and are kept (default), or their signals fire. Tool nodes always finish. */
   readonly onTaskFailure?: "finish" | "abort";
+  /** What is done about a `once` effect that has happened already, or may have, on another branch of the thread. Default `ask`. */
+  readonly onceElsewhere?: OnceElsewhere;
   /** Clock, chance, schedule and log; the real ones by default. */
   readonly world?: World;
   /** Is told what the run's machines do, in XState's format: a function, or the `inspect` of a standard inspector. */
@@ -30,6 +34,13 @@ export interface CommonOptions {
   /** Turns values into saved text and back; plain data and built-in types by default. */
   readonly codec?: Codec;
 }
+
+/**
+ * How a run on a branch meets a `once` effect of another branch. `ask`: a person says whether what happened there counts
+ * here too; a `step`, which cannot ask, fails with `effect_in_doubt`. `reuse`: its recorded outcome is taken over. `repeat`:
+ * it is done again.
+ */
+export type OnceElsewhere = "ask" | "reuse" | "repeat";
 
 /** Where a run pauses, for debugging; a resume goes on with the superstep that it finds. */
 export interface BreakpointOption<Nodes extends string> {
@@ -53,7 +64,26 @@ type InputOption<Types extends GraphTypes> =
 export type RunOptions<Types extends GraphTypes> = CommonOptions &
   BreakpointOption<Types["nodes"]> &
   ContextOption<Types> &
-  InputOption<Types> & { readonly thread?: string };
+  InputOption<Types> &
+  StartOptions & { readonly thread?: string };
+
+/** How a new input meets what its thread is doing, and how its run is found again. */
+export interface StartOptions {
+  /**
+   * What happens when the thread has a run that has not ended: it is at work, waits, is paused, failed or has crashed.
+   * `reject` (the default) refuses the input with `thread_busy`; `enqueue` puts it behind that run; `interrupt` ends that run
+   * at the next boundary, keeps what it finished and declines its open questions; `rollback` ends it and takes back all that
+   * it did to the state, not what it did in the world. A machine drawn by hand knows the first two.
+   */
+  readonly onBusy?: OnBusy;
+  /** Idempotency key, unique in the thread: asked for again under the same key, the run is not started again, and its outcome is given. */
+  readonly key?: string;
+  /** Plain data by which lists find the run. */
+  readonly metadata?: JsonObject;
+}
+
+/** What a new input does to a thread whose last run has not ended. */
+export type OnBusy = "reject" | "enqueue" | StopKind;
 
 /** Answers by interrupt key or id. */
 export type Answers<Interrupts extends InterruptShape> = string extends keyof Interrupts
@@ -76,6 +106,8 @@ export type ResumeOptions<Types extends GraphTypes> = CommonOptions &
     readonly store: Store;
     /** By interrupt key or id; a question of an inner graph has the key `node.key`. */
     readonly answers?: Answers<Types["interrupts"] & Types["innerInterrupts"]>;
+    /** Who answers: kept with the answers, and told to whoever answers after them. */
+    readonly by?: string;
   };
 
 interface EndOf<State> {
@@ -89,12 +121,24 @@ interface EndOf<State> {
   readonly bytes: number;
 }
 
-/** How a run ended for now. A failed run rejects instead. */
+/** How a run ended for now; `queued`: it has not begun, and stands behind another run. A failed run rejects instead. */
 export type RunResult<State, Output = unknown> =
   | ({ readonly status: "done"; readonly output: Output } & EndOf<State>)
   | ({ readonly status: "waiting"; readonly interrupts: readonly OpenInterrupt[] } & EndOf<State>)
   | ({ readonly status: "paused"; readonly cause: ErrorRecord } & EndOf<State>)
-  | ({ readonly status: "cancelled"; readonly reason: string } & EndOf<State>);
+  | ({ readonly status: "cancelled"; readonly reason: string } & EndOf<State>)
+  /**
+   * Only with `onBusy`: the input is saved, and this process is not the one that will come to it now. The run begins when the
+   * one before it is done or cancelled: in the process that ends that one, or in an engine. `state` is that of the thread.
+   */
+  | ({ readonly status: "queued" } & EndOf<State>);
+
+/** What `events` takes. */
+export interface EventsOptions {
+  /** The number of the last durable event that was seen; 0 for all. Needs a store. */
+  readonly after?: number;
+  readonly views?: readonly EventView[];
+}
 
 /** A run at work. */
 export interface RunHandle<State, Output = unknown> {
@@ -102,8 +146,13 @@ export interface RunHandle<State, Output = unknown> {
   readonly thread: string;
   /** How it ends; rejects with the run's error. */
   readonly result: Promise<RunResult<State, Output>>;
-  /** Every event from now on. Leaving the loop stops the subscription, not the run. */
-  events(): AsyncIterableIterator<RunEvent>;
+  /**
+   * Every event from now on, or those of some views; with `after` also what the thread has told since that number, none
+   * missed and none twice. Leaving the loop stops the subscription, not the run.
+   */
+  events(options?: EventsOptions): AsyncIterableIterator<RunEvent>;
+  /** The state after each superstep, as the result would show it. */
+  values(): AsyncIterableIterator<State>;
   /** The text that models write, as it comes. */
   text(): AsyncIterableIterator<string>;
   /** Call `listener` with each event until the returned function is called. */

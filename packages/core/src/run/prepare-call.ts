@@ -1,15 +1,18 @@
 /** The first half of a tool call: from received to the decision of the before hooks. */
 import { StatewrightError } from "../base/errors.ts";
-import { deepFreeze, isPlainObject } from "../base/json.ts";
+import { fingerprint } from "../base/ids.ts";
+import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
+import type { Expiry } from "../define/interrupt.ts";
 import type { ToolCallBlock } from "../model/message.ts";
 import { type ApprovalAnswer, approval } from "../tool/approval.ts";
-import type { BeforeToolDecision } from "../tool/middleware.ts";
-import { jsonSchemaOf, parseArgs, takesNothing } from "../tool/model-tool.ts";
+import type { AskOptions, BeforeToolDecision } from "../tool/middleware.ts";
+import { jsonSchemaOf, modelToolOf, parseArgs, takesNothing } from "../tool/model-tool.ts";
 import { resultOf, resultOfError, type ToolResult } from "../tool/result.ts";
 import type { Tool, ToolSpec } from "../tool/tool.ts";
 import { ToolError } from "../tool/tool-error.ts";
+import { argsDigest } from "./args-digest.ts";
 import { type CallAtWork, event, facts, hookFailed, hooks } from "./call-at-work.ts";
 import { hookRuntime } from "./scope.ts";
 import { placeOf } from "./session.ts";
@@ -101,6 +104,12 @@ async function decide(call: CallAtWork, tool: Tool<never, never>): Promise<Prepa
       const result = hookFailed(call, middleware, "beforeTool", thrown);
       if (result !== undefined) return { kind: "answer", result };
     }
+    if (decision !== undefined && !isDecision(decision)) {
+      const cause = new TypeError(`it returned ${describeValue(decision)}, which is no decision`);
+      const result = hookFailed(call, middleware, "beforeTool", cause);
+      if (result !== undefined) return { kind: "answer", result };
+      continue;
+    }
     if (decision === undefined || decision.action === "allow") continue;
     if (decision.action === "modify") {
       const refused = rewrite(call, tool.spec, decision.args, middleware.name);
@@ -112,6 +121,35 @@ async function decide(call: CallAtWork, tool: Tool<never, never>): Promise<Prepa
   }
   if (call.state() === "before") call.move("call.allowed");
   return { kind: "run", tool };
+}
+
+/** What `allow`, `modify`, `deny`, `respond` and `interruptFor` make: anything else is no decision. */
+function isDecision(decision: unknown): boolean {
+  if (!isPlainObject(decision)) return false;
+  switch (decision["action"]) {
+    case "allow":
+    case "modify":
+    case "respond":
+      return true;
+    case "deny":
+      return typeof decision["reason"] === "string";
+    case "interrupt":
+      return typeof decision["key"] === "string" && mayExpire(decision);
+    default:
+      return false;
+  }
+}
+
+function mayExpire({ expiresMs, onExpire }: Readonly<Record<string, unknown>>): boolean {
+  const isTime = expiresMs === undefined || (typeof expiresMs === "number" && expiresMs > 0 && expiresMs < Infinity);
+  return isTime && (onExpire === undefined || onExpire === "deny" || (onExpire === "allow" && expiresMs !== undefined));
+}
+
+/** What a person is taken to have said who did not answer in time. */
+function approvalExpiry({ expiresMs, onExpire = "deny" }: AskOptions): Expiry | undefined {
+  if (expiresMs === undefined) return undefined;
+  const answer: ApprovalAnswer = onExpire === "allow" ? true : { approved: false, reason: "nobody answered in time" };
+  return { ms: expiresMs, answer: { value: answer } };
 }
 
 function act(
@@ -132,13 +170,17 @@ function act(
     key: decision.key,
     payload: decision.payload,
     schema: jsonSchemaOf(approval),
+    about: fingerprint(
+      `${JSON.stringify(modelToolOf(tool.spec))} ${argsDigest(call.session.codec, call.toolCall.args)}`,
+    ),
+    expiry: approvalExpiry(decision),
   });
   if (call.state() === "before") call.move("call.asked");
   if ("open" in asked) return { kind: "waiting", open: asked.open };
   const verdict = readApproval(asked.answer);
   if (!verdict.approved) {
-    const reason =
-      verdict.reason === undefined ? "A person refused this call." : `A person refused this call: ${verdict.reason}`;
+    const refused = asked.expired ? "This call was refused" : "A person refused this call";
+    const reason = verdict.reason === undefined ? `${refused}.` : `${refused}: ${verdict.reason}`;
     return { kind: "answer", result: resultOfError(new ToolError("denied", reason), facts(call, 0)) };
   }
   if (verdict.args !== undefined) {

@@ -1,11 +1,12 @@
 /** What a node returned, read: a partial state, recipes and commands become parsed writes and leads. Pure: nothing is applied. */
 import { type Draft, enableMapSet, enablePatches, Immer, isDraft } from "immer";
-import { type ErrorPlace, StatewrightError } from "../base/errors.ts";
-import { deepFreeze, isPlainObject, sameData } from "../base/json.ts";
+import { disregardPromises } from "../base/disregard.ts";
+import { describeThrown, type ErrorPlace, isStatewrightError, StatewrightError } from "../base/errors.ts";
+import { deepFreeze, describeValue, isPlainObject, sameData } from "../base/json.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import { edgeFrom, type Plan } from "../compile/plan.ts";
 import { commandKind, commandOf, type Goto, type Recipe, type Send } from "../define/command.ts";
-import { type Channel, isOverwrite } from "../state/channel.ts";
+import { type Channel, isOverwrite, type Parsed } from "../state/channel.ts";
 import { applyDelta, type Patch } from "../state/delta.ts";
 
 /** State by channel. */
@@ -30,6 +31,33 @@ export interface TaskOutcome {
 
 /** Parse what a node returned against its state and its claims: an error names graph, node and channel, and nothing is applied. */
 export function readReturn(plan: Plan, node: string, state: State, returned: unknown): TaskOutcome {
+  return readable(plan, node, "node", returned, () => readItems(plan, node, state, returned));
+}
+
+/** Read what user code handed over. A value that throws when it is looked at is refused by name; its promises concern nobody. */
+export function readable<Read>(
+  plan: Plan,
+  node: string,
+  by: "node" | "route" | "sends",
+  value: unknown,
+  read: () => Read,
+): Read {
+  try {
+    return read();
+  } catch (cause) {
+    disregardPromises(value);
+    if (isStatewrightError(cause)) throw cause;
+    const who = by === "node" ? `the node "${node}"` : `the ${by} after "${node}"`;
+    throw new StatewrightError("invalid_update", {
+      what: `${who} in graph "${plan.graph.name}" returned a value that cannot be read: ${describeThrown(cause)}`,
+      next: "Return plain data, without getters and proxies that throw",
+      place: { graph: plan.graph.name, node },
+      cause,
+    });
+  }
+}
+
+function readItems(plan: Plan, node: string, state: State, returned: unknown): TaskOutcome {
   const writes: Write[] = [];
   const leads: Lead[] = [];
   let seen = state;
@@ -72,7 +100,6 @@ export function readUpdate(plan: Plan, node: string, update: unknown): Write[] {
   }
   const writes: Write[] = [];
   for (const [name, value] of Object.entries(update)) {
-    if (value === undefined) continue;
     const channel = plan.graph.state.channels[name];
     if (channel === undefined || !Object.hasOwn(plan.graph.state.channels, name)) {
       throw new StatewrightError("unknown_channel", {
@@ -83,23 +110,33 @@ export function readUpdate(plan: Plan, node: string, update: unknown): Write[] {
         place: { ...place, channel: name },
       });
     }
-    writes.push(readWrite(channel, name, value, place));
+    if (value !== undefined) writes.push(readWrite(channel, name, value, place));
   }
   return writes;
 }
 
 function readWrite(channel: Channel, name: string, value: unknown, place: ErrorPlace): Write {
   const whole = isOverwrite(value);
-  const parsed = whole ? channel.parseValue(value.overwrite) : channel.parse(value);
+  const parsed = parsedBy(() => (whole ? channel.parseValue(value.overwrite) : channel.parse(value)));
   if (!parsed.ok) {
     throw new StatewrightError("invalid_update", {
       what: `the node "${place.node}" wrote the channel "${name}" with a value that its schema refuses: ${issuesText(parsed.issues)}`,
       next: "Return what the schema asks for, or change the schema",
       place: { ...place, channel: name, ...(parsed.issues[0]?.path ? { path: parsed.issues[0].path } : {}) },
       details: parsed.issues,
+      cause: parsed.cause,
     });
   }
   return { channel: name, kind: whole ? "overwrite" : "fold", value: parsed.value };
+}
+
+/** A value that throws when it is parsed or frozen does not fit. */
+function parsedBy(parse: () => Parsed): Parsed {
+  try {
+    return parse();
+  } catch (cause) {
+    return { ok: false, issues: [{ path: "", message: `it cannot be read: ${describeThrown(cause)}` }], cause };
+  }
 }
 
 function readCommand(plan: Plan, node: string, state: State, command: Recipe<unknown> | Goto | Send): TaskOutcome {
@@ -108,9 +145,10 @@ function readCommand(plan: Plan, node: string, state: State, command: Recipe<unk
   const { target } = command as Goto | Send;
   const edge = edgeFrom(plan, node);
   if (edge.kind !== "gotos" || !edge.targets.includes(target)) {
+    const named = describeValue(target);
     throw new StatewrightError("dead_route", {
-      what: `the node "${node}" in graph "${plan.graph.name}" leads to "${target}", which its edge does not declare`,
-      next: `Add "${target}" to its gotos(…)`,
+      what: `the node "${node}" in graph "${plan.graph.name}" leads to ${named}, which its edge does not declare`,
+      next: typeof target === "string" ? `Add ${named} to its gotos(…)` : "Give the name of a node",
       place: { graph: plan.graph.name, node },
     });
   }
@@ -150,6 +188,7 @@ export function readSend(plan: Plan, source: string, target: string, input: unkn
     next: "Send what the task node declares",
     place: { graph: plan.graph.name, node: source },
     details: parsed.issues,
+    cause: parsed.cause,
   });
 }
 
@@ -158,16 +197,24 @@ enableMapSet();
 const drafts: Immer = new Immer({ autoFreeze: false });
 
 function readRecipe(plan: Plan, node: string, state: State, command: Recipe<unknown>): Write[] {
-  let returned: unknown;
-  const [changed, patches] = drafts.produceWithPatches(state, (draft: Draft<State>) => {
-    const given: unknown = command.recipe(draft as Draft<unknown>);
-    if (given instanceof Promise) throw asynchronous(plan, node, "recipe", given);
-    if (!isDraft(given)) returned = given;
-  });
-  if (patches.length === 0 && isPartial(plan, returned)) {
+  if (typeof command.recipe !== "function") {
     throw new StatewrightError("invalid_update", {
-      what: `the recipe of node "${node}" returned a new state and changed nothing`,
-      next: "Change the draft; what a recipe returns is not used. Or return the partial state without update(…)",
+      what: `the node "${node}" returned update(…) of ${describeValue(command.recipe)}, which is not a recipe`,
+      next: "Give update((draft) => { … }), or return the partial state itself",
+      place: { graph: plan.graph.name, node },
+    });
+  }
+  let replaces = false;
+  const [changed, patches] = drafts.produceWithPatches(state, (draft: Draft<State>) => {
+    const returned: unknown = callRecipe(plan, node, () => command.recipe(draft as Draft<unknown>));
+    if (returned instanceof Promise) throw asynchronous(plan, node, "recipe", returned);
+    replaces = standsForState(returned);
+    if (replaces) disregardPromises(returned);
+  });
+  if (replaces && patches.length === 0) {
+    throw new StatewrightError("invalid_update", {
+      what: `the recipe of the node "${node}" changed nothing in its draft and returned something, which would be lost`,
+      next: "Change the draft, or return the partial state from the node itself, without update(…)",
       place: { graph: plan.graph.name, node },
     });
   }
@@ -184,10 +231,24 @@ function readRecipe(plan: Plan, node: string, state: State, command: Recipe<unkn
   return [...touched].map(([channel, inner]) => draftWrite(plan, node, state, channel, changed[channel], inner));
 }
 
-function isPartial(plan: Plan, value: unknown): boolean {
-  if (!isPlainObject(value)) return false;
-  const keys = Object.keys(value);
-  return keys.length > 0 && keys.every((key) => Object.hasOwn(plan.graph.state.channels, key));
+function callRecipe(plan: Plan, node: string, recipe: () => unknown): unknown {
+  try {
+    return recipe();
+  } catch (cause) {
+    if (isStatewrightError(cause)) throw cause;
+    throw new StatewrightError("node_failed", {
+      what: `the recipe of the node "${node}" in graph "${plan.graph.name}" failed: ${describeThrown(cause)}`,
+      next: "Mend the recipe, then resume the thread: finished work is kept",
+      place: { graph: plan.graph.name, node },
+      cause,
+    });
+  }
+}
+
+/** A new state in place of a changed draft. The value of an arrow's expression, such as the length that `push` gives, is none. */
+function standsForState(returned: unknown): boolean {
+  if (typeof returned === "function" || typeof returned === "symbol") return true;
+  return typeof returned === "object" && returned !== null && !isDraft(returned) && !Array.isArray(returned);
 }
 
 function draftWrite(
@@ -252,17 +313,4 @@ export function asynchronous(plan: Plan, node: string, kind: string, promise: Pr
 
 function ofNoConcern(): void {
   // The step fails because there is a promise at all; how it ends changes nothing.
-}
-
-/** A value in a few words, for messages; its content is not shown. */
-export function describeValue(value: unknown): string {
-  if (typeof value === "string") return JSON.stringify(value);
-  if (typeof value === "function") return "a function";
-  if (value instanceof Promise) return "a promise";
-  if (Array.isArray(value)) return "a list";
-  if (typeof value === "object" && value !== null)
-    return value.constructor?.name === "Object"
-      ? "an object"
-      : `an instance of ${value.constructor?.name ?? "an unnamed class"}`;
-  return String(value);
 }

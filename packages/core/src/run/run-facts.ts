@@ -29,7 +29,7 @@ export function startOf(session: Session): {
     branch: run.branch,
     graph: run.graph,
     attempt: run.attempt,
-    recovered: saved?.claim.recovered ?? false,
+    recovered: saved?.claim.recovered === true || saved?.claim.run?.status === "running",
   };
 }
 
@@ -54,5 +54,7 @@ export function endOf(session: Session): {
 
 /** A question as the caller sees it. */
 export function openInterrupt(saved: Pick<Saved, "codec">, row: InterruptRow): OpenInterrupt {
-  return { id: row.id, key: row.key, node: row.node, payload: saved.codec.decode(row.payload), schema: row.schema };
+  const { id, key, node, schema, expiresAt } = row;
+  const payload = saved.codec.decode(row.payload);
+  return { id, key, node, payload, schema, ...(expiresAt === undefined ? {} : { expiresAt }) };
 }

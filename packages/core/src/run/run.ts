@@ -1,141 +1,181 @@
-/** `run`: start a graph on a thread, and the handle of a run at work. */
+/** `run`: start a graph on a thread. */
 import { isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import { freshId } from "../base/ids.ts";
+import type { RunRow } from "../checkpoint/checkpoint.ts";
+import type { QueueWrite } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { drive } from "./drive.ts";
-import { driveDrawn, enterDrawn } from "./drive-drawn.ts";
-import { createEventStream, type EventStream, type RunEvent } from "./events.ts";
-import { inputStep, readInput } from "./input.ts";
-import { createInspection } from "./inspection.ts";
-import { type Opening, openSession, release, threadId, unfinished, worldOf } from "./open.ts";
-import type { CommonOptions, RunHandle, RunOptions, RunResult } from "./options.ts";
-import { placeOf, type Session } from "./session.ts";
+import { deskOf } from "./at-work.ts";
+import { beginAndDrive } from "./begin.ts";
+import type { EventStream } from "./events.ts";
+import { goOn } from "./go-on.ts";
+import { inputLacks, readInput, unsetBy } from "./input.ts";
+import { launch, type Stops } from "./launch.ts";
+import { codecOf, openSession, release, threadId, unfinished, worldOf } from "./open.ts";
+import type { RunHandle, RunOptions, RunResult } from "./options.ts";
+import { type Caller, holding, joinQueue, outcomeNow, type SavingCaller, takeUp } from "./queue.ts";
+import type { State } from "./returns.ts";
+import { checkRunOptions } from "./run-options.ts";
+import { placeOf, type Saved, type Session } from "./session.ts";
 
 /**
  * Run a graph. Without a store everything but interrupts, resume and history works in memory. `result` rejects with
- * `invalid_input`, `invalid_context`, `thread_busy`, or the error that failed the run.
+ * `invalid_input`, `invalid_context`, `thread_busy`, or the error that failed the run. Asked for again under the same `key`,
+ * the run is not started again: the handle of the run at work here, or one that gives its outcome.
  */
 export function run<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: RunOptions<Types>,
 ): RunHandle<Types["result"], Types["output"]> {
+  checkRunOptions("run", graph, options);
+  return startRun({ graph: graph as Graph, options }) as RunHandle<Types["result"], Types["output"]>;
+}
+
+type Starting = Caller & { readonly options: RunOptions<GraphTypes> };
+
+/** {@link run} for whoever has checked its options. */
+export function startRun(caller: Starting): RunHandle<unknown> {
+  const { options } = caller;
+  const { store, key } = options;
   const world = worldOf(options);
   const thread = threadId(world, options.thread);
   const runId = freshId("run_", world.random);
-  return launch(options, thread, runId, async (events, stops) => {
-    const plan = planOf(graph as Graph);
-    const { drawing } = plan;
-    const writes = drawing === undefined ? readInput(plan, options.input ?? {}) : [];
-    const session = await openSession({
-      graph: graph as Graph,
-      options,
-      thread,
-      runId,
-      events,
-      ...stops,
-      mustExist: false,
+  refuseUnfit(caller, thread);
+  const keyed = store === undefined || key === undefined ? undefined : deskOf(store).keyed;
+  const atWork = keyed?.get(`${thread} ${key}`);
+  if (atWork !== undefined) return atWork;
+  const handle = launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
+    try {
+      return await start(caller, thread, runId, events, stops, missingIn(caller));
+    } finally {
+      keyed?.delete(`${thread} ${key}`);
+    }
+  });
+  keyed?.set(`${thread} ${key}`, handle);
+  return handle;
+}
+
+/** A bad input is refused before anything is asked of the store; one that lacks channels fits a thread that has them. */
+function missingIn({ graph, options }: Starting): readonly string[] {
+  const plan = planOf(graph);
+  if (plan.drawing !== undefined) return [];
+  return unsetBy(plan, readInput(plan, codecOf(options), options.input === undefined ? {} : options.input));
+}
+
+function refuseUnfit({ graph, options: { store, key, onBusy } }: Starting, thread: string): void {
+  if (key !== undefined && store === undefined)
+    throw new StatewrightError("missing_store", {
+      what: `a run was to be started once under the key "${key}", without a store`,
+      next: "Give the run the store that holds its thread",
+      place: { graph: graph.name, thread },
     });
-    await begin(session, () =>
-      drawing === undefined ? inputStep(session, writes) : enterDrawn(session, drawing, options.input),
-    );
-    return drawing === undefined ? drive(session) : driveDrawn(session, drawing);
+  if (planOf(graph).drawing === undefined || (onBusy !== "interrupt" && onBusy !== "rollback")) return;
+  throw new StatewrightError("invalid_option", {
+    what: `the machine "${graph.name}" is drawn by hand, and a new input was to ${onBusy} its run`,
+    next: 'Send it an event with resume, cancel its run, or use onBusy: "enqueue"',
+    place: { graph: graph.name, thread },
   });
 }
 
-/** What starts work in the next turn, so that a reader attached now misses nothing. */
-export function launch<State, Output>(
-  options: CommonOptions,
+async function start(
+  caller: Starting,
   thread: string,
   runId: string,
-  work: (events: EventStream, stops: Stops) => Promise<RunResult<unknown>>,
-): RunHandle<State, Output> {
-  const world = worldOf(options);
-  const readerThrew = (error: unknown): void => world.log("error", "a reader of events threw", { error });
-  const { inspect } = options;
-  const inspection =
-    inspect === undefined
-      ? undefined
-      : createInspection(inspect, runId, (error) => world.log("error", "the inspector threw", { error }));
-  const events = createEventStream(readerThrew, inspection);
-  const abort = new AbortController();
-  const drain = new AbortController();
-  const { signal } = options;
-  const onAbort = (): void => abort.abort(signal?.reason ?? new Error("the run was cancelled"));
-  if (signal?.aborted === true) onAbort();
-  else signal?.addEventListener("abort", onAbort, { once: true });
-  const result = Promise.resolve()
-    .then(() => work(events, { abort, drain: drain.signal }))
-    .finally(() => {
-      signal?.removeEventListener("abort", onAbort);
-      events.close();
-    }) as Promise<RunResult<State, Output>>;
-  const owned = (): void => {
-    result.catch(toldByEvents);
-  };
-  return {
-    id: runId,
-    thread,
-    result,
-    events: () => {
-      owned();
-      return events.iterate();
-    },
-    text: () => {
-      owned();
-      return texts(events.iterate());
-    },
-    on: (listener) => {
-      owned();
-      return events.subscribe(listener);
-    },
-    cancel: (reason = "the run was cancelled") => abort.abort(new Error(reason)),
-    drain: (reason = "the process stops") => {
-      if (options.store === undefined) throw drainsNothing(thread);
-      drain.abort(reason);
-    },
-  };
-}
-
-/** What stops a run before its end: a cancel, and a drain at the next boundary. */
-export type Stops = Pick<Opening, "abort" | "drain">;
-
-function drainsNothing(thread: string): StatewrightError {
-  return new StatewrightError("missing_store", {
-    what: "a run without a store was to be drained: nothing could go on with it",
-    next: "Give the run a store, or cancel it",
-    place: { thread },
-  });
-}
-
-function toldByEvents(): void {
-  // Whoever reads the events sees run.failed; awaiting `result` still rejects.
-}
-
-async function* texts(events: AsyncIterable<RunEvent>): AsyncGenerator<string, undefined, undefined> {
-  for await (const event of events) if (event.type === "message.delta" && event.kind === "text") yield event.text;
-}
-
-/** Write the first checkpoint of the run, unless the thread has another run to end first. */
-async function begin(session: Session, firstStep: () => Promise<void>): Promise<void> {
-  const { saved } = session;
+  events: EventStream,
+  stops: Stops,
+  missing: readonly string[],
+): Promise<RunResult<State>> {
+  const { graph, options } = caller;
+  const { key, metadata } = options;
+  const named = { ...(key === undefined ? {} : { key }), ...(metadata === undefined ? {} : { metadata }) };
+  const known = await runOfKey(caller, thread);
+  if (known !== undefined) return again(caller, known, events, stops);
+  const opening = { graph, options, thread, runId, events, ...stops, named, mustExist: missing.length > 0 };
+  let session: Session;
   try {
-    refuseBusy(session);
-    await firstStep();
+    session = await openSession(opening);
   } catch (error) {
-    if (saved !== undefined) await release(saved.store, session.run.thread, saved.claim, session.world);
-    throw isStatewrightError(error) ? located(error, placeOf(session)) : error;
+    const isNew = isStatewrightError(error, "unknown_thread") || isStatewrightError(error, "unknown_branch");
+    if (missing.length > 0 && isNew) throw located(inputLacks(planOf(graph), missing), { thread });
+    if (!isStatewrightError(error, "thread_busy") || isRejected(caller)) throw error;
+    return wait(caller, queueWrite(caller, thread, { id: runId, ...named }), events, stops);
+  }
+  const { saved } = session;
+  if (saved !== undefined && (isOccupied(saved) || (await hasQueue(session, saved)))) {
+    await release(saved.store, thread, saved.claim, session.world);
+    if (!isRejected(caller)) return wait(caller, queueWrite(caller, thread, { id: runId, ...named }), events, stops);
+    if (!isOccupied(saved)) await takeUp(caller, saved.store, thread);
+    throw occupied(session, saved);
+  }
+  try {
+    return await holding(session, caller, () => beginAndDrive(session, options.input));
+  } catch (error) {
+    const first = isStatewrightError(error, "run_exists") ? await runOfKey(caller, thread) : undefined;
+    if (first === undefined || saved === undefined) throw error;
+    // Another process has queued it under this key, meaning the run that was about to begin here.
+    const begun = first.status === "queued" ? await takeUp(caller, saved.store, thread) : undefined;
+    return begun?.id === first.id ? ((await begun.result) as RunResult<State>) : again(caller, first, events, stops);
   }
 }
 
-function refuseBusy(session: Session): void {
-  const before = session.saved?.claim.run;
-  if (before === undefined || !unfinished(before)) return;
-  throw new StatewrightError("thread_busy", {
-    what: `the thread "${session.run.thread}" has a run that is ${before.status === "running" ? "interrupted by the death of its process" : before.status}`,
-    next: `Continue it with resume and thread: "${session.run.thread}", or give the new input another thread`,
+function isRejected({ options: { onBusy = "reject" } }: Starting): boolean {
+  return onBusy === "reject";
+}
+
+async function runOfKey({ options: { store, key } }: Starting, thread: string): Promise<RunRow | undefined> {
+  return store === undefined || key === undefined ? undefined : (await store.runs({ thread, key }))[0];
+}
+
+/** What a run under this key came to; one whose process has died goes on. */
+function again(caller: Starting, known: RunRow, events: EventStream, stops: Stops): Promise<RunResult<State>> {
+  const given = caller as Starting & SavingCaller;
+  return known.status === "crashed" ? goOn(given, known, events, stops) : outcomeNow(given, known);
+}
+
+function queueWrite(
+  { graph, options }: Starting,
+  thread: string,
+  named: Pick<RunRow, "id" | "key" | "metadata">,
+): QueueWrite {
+  const { branch, input, onBusy } = options;
+  const at = worldOf(options).clock.now();
+  const { name, version } = graph;
+  const text = codecOf(options).encode(input, "the input");
+  return {
+    thread,
+    branch,
+    run: { ...named, graph: name, version, status: "queued", attempt: 1, startedAt: at, queuedAt: at, input: text },
+    stops: onBusy === "interrupt" || onBusy === "rollback" ? onBusy : undefined,
+  };
+}
+
+async function wait(caller: Starting, write: QueueWrite, events: EventStream, stops: Stops): Promise<RunResult<State>> {
+  const joined = await joinQueue(caller as Starting & SavingCaller, write, events, stops);
+  return "result" in joined ? joined.result : again(caller, joined.known, events, stops);
+}
+
+function isOccupied({ claim: { run } }: Saved): boolean {
+  return run !== undefined && unfinished(run);
+}
+
+/** Whether others stand in line for the branch already. */
+async function hasQueue({ run }: Session, { store, claim }: Saved): Promise<boolean> {
+  if (claim.queued === 0) return false;
+  const queued = await store.runs({ thread: run.thread, status: "queued" });
+  return queued.some(({ branch }) => branch === claim.branch);
+}
+
+function occupied(session: Session, { claim: { run: before } }: Saved): StatewrightError {
+  const { thread } = session.run;
+  const what =
+    before === undefined || !unfinished(before)
+      ? `the thread "${thread}" has inputs in its queue, which come first`
+      : `the thread "${thread}" has a run that is ${before.status === "running" ? "interrupted by the death of its process" : before.status}`;
+  return new StatewrightError("thread_busy", {
+    what,
+    next: `Continue it with resume and thread: "${thread}", say with onBusy what becomes of it, or give the new input another thread`,
     place: placeOf(session),
-    details: { run: before.id, status: before.status },
+    details: before === undefined ? undefined : { run: before.id, status: before.status },
   });
 }

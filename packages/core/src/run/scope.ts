@@ -5,6 +5,7 @@ import type { Json } from "../base/json.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { NodeRecord } from "../define/graph.ts";
+import type { Expiry } from "../define/interrupt.ts";
 import type { MiddlewareRuntime } from "../tool/middleware.ts";
 import { whenAborted } from "./abort.ts";
 import type { Session } from "./session.ts";
@@ -20,10 +21,17 @@ export interface TaskScope {
   readonly ended: () => boolean;
   /** The attempt shows a sign of life. */
   readonly beat: () => void;
-  /** Look a question up: its answer, or the row of the open question, which is made when it is new. */
-  readonly consult: (question: Question) => { readonly answer: unknown } | { readonly open: InterruptRow };
+  /**
+   * Look a question up: its answer, or the row of the open question, which is made when it is new. Throws
+   * `interrupt_expired` for one whose time is over and that has no answer for it.
+   */
+  readonly consult: (
+    question: Question,
+  ) => { readonly answer: unknown; readonly expired: boolean } | { readonly open: InterruptRow };
   /** Give the task up until these questions are answered. The promise never settles. */
   readonly suspend: (open: readonly InterruptRow[]) => Promise<never>;
+  /** Fail the task with a question that cannot be asked, whatever its body would do with the error. The promise never settles. */
+  readonly refuse: (error: unknown) => Promise<never>;
   /** Leave the task where its inner graph stopped at a boundary. The promise never settles. */
   readonly rest: (cause: StatewrightError) => Promise<never>;
 }
@@ -34,6 +42,10 @@ export interface Question {
   readonly key: string;
   readonly payload: unknown;
   readonly schema: Json | undefined;
+  /** What it is about, in a few characters: an answer to it counts for that, and is asked for again when it is something else. */
+  readonly about?: string | undefined;
+  /** How long it waits; for ever when absent. */
+  readonly expiry?: Expiry | undefined;
 }
 
 /** Who runs, for bodies, tools and middleware. */

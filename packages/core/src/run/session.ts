@@ -12,9 +12,12 @@ import type { CheckpointWrite, Claim, Commit, Store } from "../checkpoint/store.
 import type { Plan } from "../compile/plan.ts";
 import type { Codec } from "../state/codec.ts";
 import type { Breakpoints } from "./breakpoints.ts";
-import type { EventStream, RunEventBody } from "./events.ts";
+import type { EventPlace, EventStream, RunEventBody } from "./events.ts";
+import { heedQueue } from "./heed.ts";
 import type { Kernel, Snapshot } from "./kernel.ts";
+import type { OnceElsewhere } from "./options.ts";
 import type { State } from "./returns.ts";
+import type { Stopped } from "./stopped.ts";
 
 /** A journal row whose outcome is encoded only if it is written: a superstep that folds it first never needs it. */
 export interface PendingEffect {
@@ -42,16 +45,26 @@ export interface Saved {
   flushing: boolean;
 }
 
+/** Numbers of durable events: the next one, the last that is durable, and the last that was told. */
+export interface Sequence {
+  nextSeq: number;
+  durableSeq: number;
+  toldSeq: number;
+}
+
 /** A thread that one process writes, on its branch and on the child lines of inner graphs. */
-export interface ThreadAtWork {
+export interface ThreadAtWork extends Sequence {
   /** A graph of another shape wrote its newest checkpoint; a hand-drawn machine looks for itself. */
   readonly changed: boolean;
-  nextSeq: number;
   nextCheckpoint: number;
   /** Bytes of deltas that this process saved. */
   bytes: number;
   /** Why a write beside the supersteps failed: the run stops with it at the next boundary. */
   failure: StatewrightError | undefined;
+  /** Runs that are queued on the thread, as the last write told. */
+  queued: number;
+  /** Ended effects that the store refused, by line and journal key. */
+  readonly unsaved: Map<string, { readonly line: string; readonly effect: PendingEffect }>;
 }
 
 /** Where in the outermost graph an inner one runs. */
@@ -84,6 +97,7 @@ export interface Session {
   halt: AbortSignal;
   readonly codec: Codec;
   readonly onTaskFailure: "finish" | "abort";
+  readonly onceElsewhere: OnceElsewhere;
   readonly breakpoints: Breakpoints | undefined;
   readonly run: RunRow;
   /** The line of the store that holds its rows: the run's branch, or a child line of it. */
@@ -94,7 +108,11 @@ export interface Session {
   readonly inner: Map<string, Session>;
   /** Fires when the run is to stop at the next boundary. */
   readonly drain: AbortSignal;
+  /** Stop the run for a new input, or for the sake of its process. */
+  readonly stop: (why: Stopped) => void;
   readonly saved: Saved | undefined;
+  /** The numbers of its events, shared with the graphs inside; those of the thread where it is saved. */
+  readonly sequence: Sequence;
   /** Outcomes of the current step's effects in this process, by journal key: what a node's next attempt is handed. */
   readonly outcomes: Map<string, { readonly value: unknown } | { readonly error: unknown }>;
   readonly limits: { readonly maxSteps: number; readonly maxConcurrency: number };
@@ -107,17 +125,13 @@ export interface Session {
   stepsOfRun: number;
 }
 
-/** Send an event, if anybody listens. */
-export function emit(session: Session, body: RunEventBody): void {
+/** Send an event, if anybody listens. One that is durable says at which place; all others follow the newest durable one. */
+export function emit(session: Session, body: RunEventBody, at?: Pick<EventPlace, "seq" | "at">): void {
+  const { within, sequence } = session;
+  if (at !== undefined) sequence.toldSeq = at.seq;
   if (!session.events.listening()) return;
-  const { within } = session;
-  const place = { seq: lastSeq(session), at: session.world.clock.now() };
+  const place = at ?? { seq: sequence.toldSeq, at: session.world.clock.now() };
   session.events.emit(within === undefined ? { ...body, ...place } : { ...body, ...place, within: nodesOf(within) });
-}
-
-/** The number of the newest durable fact: that of a fact being told, and what everything else follows. */
-function lastSeq({ saved, step }: Session): number {
-  return saved === undefined ? step : saved.thread.nextSeq - 1;
 }
 
 /** Where in the run something happens, for errors. */
@@ -196,7 +210,7 @@ function writeBeside(session: Session, saved: Saved): void {
 }
 
 /** What one write holds besides the journal rows that wait. */
-export type SessionWrite = Pick<Commit, "run" | "checkpoint" | "interrupts" | "timers" | "release">;
+export type SessionWrite = Pick<Commit, "run" | "checkpoint" | "interrupts" | "timers" | "events" | "release">;
 
 /** Hand everything that waits to the store as one commit. A checkpoint takes the outcomes it folds out of the rows. */
 export function write(
@@ -215,6 +229,7 @@ export function write(
       return;
     }
   }
+  const seq = saved.thread.nextSeq - 1;
   saved.store.commit(
     {
       ...parts,
@@ -222,13 +237,25 @@ export function write(
       thread: session.run.thread,
       branch: session.line,
       epoch: saved.claim.epoch,
-      seq: saved.thread.nextSeq - 1,
+      seq,
     },
-    (failure) => {
+    (failure, queued = saved.thread.queued) => {
+      if (failure === undefined) saved.thread.durableSeq = Math.max(saved.thread.durableSeq, seq);
+      if (queued !== saved.thread.queued) {
+        saved.thread.queued = queued;
+        if (queued > 0 && parts.release !== true) void heedQueue(session, saved);
+      }
+      if (failure !== undefined) keepUnsaved(session, saved, waiting);
       for (const effect of waiting) effect.told?.(failure);
       told(failure);
     },
   );
+}
+
+/** What has ended is not lost with the write that failed. */
+function keepUnsaved({ line }: Session, { thread }: Saved, waiting: readonly PendingEffect[]): void {
+  for (const effect of waiting)
+    if (effect.row.endedAt !== undefined) thread.unsaved.set(`${line} ${keyOf(effect.row)}`, { line, effect });
 }
 
 /** {@link write} as a promise, for what has nothing to start on the spot. */
@@ -265,7 +292,7 @@ function encoded(
 function rowsOf(effect: PendingEffect, checkpoint: CheckpointWrite | undefined): readonly EffectRow[] {
   const { row, encode } = effect;
   if (checkpoint === undefined) return [encode === undefined ? row : { ...row, outcome: encode() }];
-  if (row.kind === "task") return [];
+  if (row.kind === "task" && row.effect !== "once") return [];
   return [row.effect === "once" && encode !== undefined ? { ...row, outcome: encode() } : row];
 }
 

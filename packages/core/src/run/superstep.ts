@@ -1,21 +1,13 @@
 /** The superstep: fold the results of its tasks into the next state and decide what runs next. Pure: same input, same output. */
 import { describeThrown, StatewrightError } from "../base/errors.ts";
-import { deepFreeze } from "../base/json.ts";
+import { deepFreeze, describeValue } from "../base/json.ts";
 import type { Control, Held, Task } from "../checkpoint/checkpoint.ts";
 import { edgeFrom, type Plan } from "../compile/plan.ts";
 import { END, type Sends, START } from "../define/edge.ts";
 import type { EdgeRecord } from "../define/graph.ts";
 import type { Channel } from "../state/channel.ts";
 import type { Delta } from "../state/delta.ts";
-import {
-  asynchronous,
-  describeValue,
-  keepsOne,
-  readSend,
-  type State,
-  type TaskOutcome,
-  type Write,
-} from "./returns.ts";
+import { asynchronous, keepsOne, readable, readSend, type State, type TaskOutcome, type Write } from "./returns.ts";
 
 /** A task with its outcome. */
 export interface Finished {
@@ -127,7 +119,7 @@ function foldChannel(
     throw conflict(
       plan,
       name,
-      rivals.map(({ task }) => task.node),
+      rivals.map(({ task }) => task),
       folds,
     );
   const base = by.findLast(({ write }) => write.kind === "overwrite")?.write;
@@ -172,8 +164,10 @@ function reduced(
   }
 }
 
-function conflict(plan: Plan, channel: string, nodes: readonly string[], folds: boolean): StatewrightError {
-  const names = [...new Set(nodes)].map((node) => `"${node}"`).join(" and ");
+function conflict(plan: Plan, channel: string, tasks: readonly Task[], folds: boolean): StatewrightError {
+  const nodes = [...new Set(tasks.map((task) => `"${task.node}"`))];
+  const names =
+    nodes.length > 1 ? nodes.join(" and ") : `${new Set(tasks.map(({ id }) => id)).size} tasks of ${nodes[0]}`;
   return new StatewrightError("channel_conflict", {
     what: `${names} ${folds ? "overwrote" : "wrote"} the channel "${channel}" in the same superstep, and nothing of the step was applied`,
     next: folds
@@ -311,14 +305,27 @@ function chosen(
   source: string,
   state: State,
 ): readonly string[] {
-  const place = { graph: plan.graph.name, node: source };
   const answer = callChoice(() => edge.choose(state as never), "route", source, plan);
-  const targets = Array.isArray(answer) ? answer : [answer];
+  return readable(plan, source, "route", answer, () => readTargets(plan, edge, source, answer));
+}
+
+function readTargets(
+  plan: Plan,
+  edge: Extract<EdgeRecord, { kind: "route" }>,
+  source: string,
+  answer: unknown,
+): readonly string[] {
+  if (answer instanceof Promise) throw asynchronous(plan, source, "route", answer);
+  const place = { graph: plan.graph.name, node: source };
+  const targets: readonly unknown[] = Array.isArray(answer) ? answer : [answer];
   for (const target of targets) {
     if (typeof target === "string" && edge.targets.includes(target)) continue;
     throw new StatewrightError("dead_route", {
       what: `the route after "${source}" in graph "${plan.graph.name}" returned ${describeValue(target)}, which it does not declare`,
-      next: "Add it to the route's targets",
+      next:
+        typeof target === "string"
+          ? "Add it to the route's targets"
+          : `Return one of its targets: ${edge.targets.map((known) => `"${known}"`).join(", ")}`,
       place,
     });
   }
@@ -329,7 +336,7 @@ function chosen(
       place,
     });
   }
-  if (targets.length > 0) return targets;
+  if (targets.length > 0) return targets as readonly string[];
   throw new StatewrightError("dead_route", {
     what: `the route after "${source}" in graph "${plan.graph.name}" returned no target`,
     next: "Return END where the graph should finish",
@@ -346,6 +353,18 @@ function followSends(
   sendTo: (target: string, input: unknown) => void,
 ): void {
   const items = callChoice(() => edge.select(state as never), "sends", source, plan);
+  readable(plan, source, "sends", items, () => sendEach(plan, edge, source, items, lead, sendTo));
+}
+
+function sendEach(
+  plan: Plan,
+  edge: Extract<EdgeRecord, { kind: "sends" }>,
+  source: string,
+  items: unknown,
+  lead: (target: string, from: string) => void,
+  sendTo: (target: string, input: unknown) => void,
+): void {
+  if (items instanceof Promise) throw asynchronous(plan, source, "sends", items);
   if (!Array.isArray(items)) {
     throw new StatewrightError("invalid_update", {
       what: `the sends after "${source}" in graph "${plan.graph.name}" selected ${describeValue(items)}, which is not a list`,
@@ -372,9 +391,8 @@ function callChoice(
   source: string,
   plan: Plan,
 ): unknown {
-  let answer: unknown;
   try {
-    answer = choose();
+    return choose();
   } catch (cause) {
     throw new StatewrightError("node_failed", {
       what: `the ${kind} after "${source}" in graph "${plan.graph.name}" threw: ${describeThrown(cause)}`,
@@ -383,8 +401,6 @@ function callChoice(
       cause,
     });
   }
-  if (answer instanceof Promise) throw asynchronous(plan, source, kind, answer);
-  return answer;
 }
 
 function toTasks(

@@ -12,6 +12,7 @@ import { startsTold } from "./journal.ts";
 import { readOutput } from "./output.ts";
 import type { TaskOutcome } from "./returns.ts";
 import { emit, journalKey, placeOf, record, type Saved, type Session, stepsTaken, taskKey } from "./session.ts";
+import { Stopped } from "./stopped.ts";
 import type { Finished } from "./superstep.ts";
 import { runTask, type TaskResult } from "./task.ts";
 
@@ -34,7 +35,7 @@ export async function supersteps(session: Session, began: boolean): Promise<Stop
   let ran: readonly string[] | undefined = began ? [] : undefined;
   while (session.control.tasks.length > 0) {
     refuseUnsaved(session);
-    if (session.abort.signal.aborted && !answersCalls(session, session.control.tasks)) return { kind: "cancelled" };
+    if (session.abort.signal.aborted && !mustAnswer(session)) return { kind: "cancelled" };
     const pause = (ran === undefined ? undefined : drainOf(session)) ?? breakpointAt(session, ran);
     if (pause !== undefined) return { kind: "paused", cause: pause };
     checkStepLimit(session);
@@ -75,18 +76,32 @@ function refuseUnsaved({ saved }: Session): void {
 /** The cause of a pause that was asked for, at the boundary where the run stands. */
 export function drainOf(session: Session): StatewrightError | undefined {
   if (!session.drain.aborted) return undefined;
+  const { reason } = session.drain;
+  return drained(session, reason instanceof Error ? reason.message : String(reason));
+}
+
+/** The cause of a pause for the sake of the process; its reason stands in the details. */
+export function drained(session: Session, reason: string): StatewrightError {
   return new StatewrightError("drained", {
-    what: `the run stopped at the end of a superstep, as asked: ${String(session.drain.reason)}`,
+    what: `the run stopped where it could be saved, as asked: ${reason}`,
     next: "Resume the thread to go on",
     place: placeOf(session),
+    details: { reason },
   });
+}
+
+/** Calls of a saved message get their answers also after a cancel, but not where a resume is to give them. */
+function mustAnswer(session: Session): boolean {
+  const { reason } = session.abort.signal;
+  return !(reason instanceof Stopped) && answersCalls(session, session.control.tasks);
 }
 
 async function runTasks(session: Session): Promise<readonly TaskResult[]> {
   const { tasks } = session.control;
   const only = tasks[0];
+  // The result of a `once` node is kept: another branch may ask for it.
   const results =
-    tasks.length === 1 && only !== undefined
+    tasks.length === 1 && only !== undefined && session.plan.nodes.get(only.node)?.policy.effect !== "once"
       ? [await runTask(session, only, runInner)]
       : session.onTaskFailure === "abort" && !session.abort.signal.aborted
         ? await runUntilFailure(session, tasks)

@@ -1,15 +1,27 @@
 /** One task: a node's body, run with its policy, until it returns, fails, or asks a person. */
-import { describeThrown, isStatewrightError, located, StatewrightError, toErrorRecord } from "../base/errors.ts";
-import { deepFreeze, isPlainObject } from "../base/json.ts";
+import { disregardPromises } from "../base/disregard.ts";
+import {
+  describeThrown,
+  failureText,
+  isError,
+  isStatewrightError,
+  located,
+  StatewrightError,
+  toErrorRecord,
+} from "../base/errors.ts";
+import { deepFreeze, describeValue, isFrozenWrite, isPlainObject } from "../base/json.ts";
+import { checkEffect, checkOptions, optionNames } from "../base/options.ts";
 import { type RetryPolicy, retryDelayMs, saysYes } from "../base/retry.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { NodeRecord, SubgraphRecord } from "../define/graph.ts";
-import { answerSchema, type InterruptDeclaration, payloadSchema } from "../define/interrupt.ts";
+import { answerSchema, expiryOf, type InterruptDeclaration, payloadSchema } from "../define/interrupt.ts";
 import type { NodeRuntime, StepOptions } from "../define/node.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import { whenAborted } from "./abort.ts";
+import { admit, admitOutcome } from "./admission.ts";
+import { expired, timeOf } from "./expiry.ts";
 import { type IdleWatch, unwatched, watchIdle } from "./idle.ts";
 import { perform, recordFailure } from "./journal.ts";
 import { forgetFailure, type LastFailure, savedFailure, saveFailure } from "./last-failure.ts";
@@ -143,13 +155,38 @@ async function handle(
     return failed(session, task, attempt, unsaved);
   }
   emit(session, { type: "task.handled", node: task.node, task: task.id, attempt, error: toErrorRecord(error) });
-  const handled = await runAttempt(session, task, node, attempt, async (_, scope) => {
+  const result = await runAttempt(session, task, node, attempt, async (_, scope) => {
     const runtime = Object.assign(nodeRuntime(session, scope, handlerKeys), { error });
-    return readReturn(session.plan, task.node, session.state, await onError(session.state as never, runtime as never));
+    return taken(
+      session,
+      task,
+      await handled(session, task, failure, () => onError(session.state as never, runtime as never)),
+    );
   });
-  if (handled.kind !== "failed" || session.halt.aborted) return handled;
+  if (result.kind !== "failed" || session.halt.aborted) return result;
   forgetFailure(session, task);
-  return handled;
+  return result;
+}
+
+/** What a handler gives; its own failure is told as such, and the one that it was given is not lost. */
+async function handled(session: Session, task: Task, failure: LastFailure, handler: () => unknown): Promise<unknown> {
+  try {
+    return await handler();
+  } catch (cause) {
+    if (isStatewrightError(cause)) throw cause;
+    throw new StatewrightError("node_failed", {
+      what: `the error handler of the node "${task.node}" in graph "${session.plan.graph.name}" failed: ${describeThrown(cause)}`,
+      next: "Mend the handler, then resume the thread: it begins with the body again, and the failure that it was given is in the details",
+      place: placeOf(session, { node: task.node, task: task.id, attempt: failure.attempt }),
+      details: { handling: toErrorRecord(failure.error) },
+      cause,
+    });
+  }
+}
+
+/** What a body or a handler returned, read and fit to be saved. */
+function taken(session: Session, { node }: Task, returned: unknown): TaskOutcome {
+  return admitOutcome(session, node, readReturn(session.plan, node, session.state, returned));
 }
 
 /** Steps, model calls and questions of an error handler have keys of their own: no result of the body is taken for theirs. */
@@ -206,10 +243,13 @@ function runAttempt(
       return controller.signal;
     };
     const consult = (asking: Question): ReturnType<TaskScope["consult"]> => {
-      const saved = needStore(session, task, asking.key);
+      const saved = needStore(session, task, asking.key, asking.payload);
       const row = questionRow(session, task, asking);
-      const known = saved.interrupts.get(row.id);
-      if (known?.answer !== undefined) return { answer: deepFreeze(saved.codec.decode(known.answer)) };
+      const asked = saved.interrupts.get(row.id);
+      const known = asked?.about === row.about ? asked : undefined;
+      if (known?.answer !== undefined)
+        return { answer: deepFreeze(saved.codec.decode(known.answer)), expired: known.expiredAt !== undefined };
+      if (known?.expiredAt !== undefined) throw expired(session, known);
       return { open: known ?? row };
     };
     const suspend = (open: readonly InterruptRow[]): Promise<never> => {
@@ -219,6 +259,10 @@ function runAttempt(
           leave(given ?? { kind: "interrupted", task, interrupts: asked }, new Error("the task waits for a person")),
         );
       }
+      return new Promise(() => undefined);
+    };
+    const refuse = (error: unknown): Promise<never> => {
+      leave(given ?? failed(session, task, attempt, error), error);
       return new Promise(() => undefined);
     };
     const rest = (cause: StatewrightError): Promise<never> => {
@@ -246,7 +290,7 @@ function runAttempt(
     }
     const ended = (): boolean => settled;
     const beat = idle?.beat ?? unwatched;
-    const scope: TaskScope = { task, node, attempt, signal, ended, beat, consult, suspend, rest };
+    const scope: TaskScope = { task, node, attempt, signal, ended, beat, consult, suspend, refuse, rest };
     work(session, scope).then(
       (outcome) => {
         if (settled)
@@ -268,17 +312,12 @@ function runAttempt(
 
 async function callBody(session: Session, scope: TaskScope, runInner: RunInner): Promise<TaskOutcome> {
   const { task, node } = scope;
-  if (node.subgraph !== undefined)
-    return readReturn(session.plan, task.node, session.state, await runInner(session, scope, node.subgraph));
-  if (node.tools !== undefined)
-    return readReturn(session.plan, task.node, session.state, await runToolNode(session, scope, node.tools));
+  if (node.subgraph !== undefined) return taken(session, task, await runInner(session, scope, node.subgraph));
+  if (node.tools !== undefined) return taken(session, task, await runToolNode(session, scope, node.tools));
   const runtime = nodeRuntime(session, scope, "");
   const body = (): unknown => node.body(session.state as never, runtime as never);
-  const returned =
-    node.policy.effect === "once" && session.saved !== undefined
-      ? runOnce(session, session.saved, scope, body)
-      : body();
-  return readReturn(session.plan, task.node, session.state, await returned);
+  if (node.policy.effect !== "once" || session.saved === undefined) return taken(session, task, await body());
+  return runOnce(session, session.saved, scope, body, (returned) => taken(session, task, returned));
 }
 
 /** `space` stands before the keys of what is recorded. */
@@ -286,9 +325,10 @@ function nodeRuntime(session: Session, scope: TaskScope, space: string): NodeRun
   const { task, node } = scope;
   // Made when first used: of thousands of tasks few take a step or ask a person.
   let keys: Set<string> | undefined;
-  let asked: Map<string, number> | undefined;
+  let asked: Set<string> | undefined;
   const refused = (key: string): Promise<never> | undefined => {
     if (scope.ended()) return abandoned(scope.signal().reason);
+    if (typeof key !== "string") return Promise.reject(unfit(session, task, "a key for a step", key, "Give a text"));
     keys ??= new Set();
     const kept = space === "" && node.policy.onError !== undefined && key.startsWith(handlerKeys);
     if (keys.has(key) || key === "" || kept) return Promise.reject(unfitKey(session, task, key, kept));
@@ -303,23 +343,27 @@ function nodeRuntime(session: Session, scope: TaskScope, space: string): NodeRun
     input: task.input === undefined ? undefined : session.control.inputs[task.input],
     [signalOf]: scope.signal,
     interrupt: (async (key: string, options: { readonly payload?: unknown } = {}) => {
-      const declared = declaredInterrupt(session, node, key);
-      if (space === "" && node.policy.effect === "once") throw onceMayNotAsk(session, task, key);
-      asked ??= new Map();
-      const nth = (asked.get(key) ?? 0) + 1;
-      asked.set(key, nth);
-      const own = space === "" ? `${task.id}:${key}` : `${task.id}/${space}${key}`;
-      const id = nth === 1 ? own : `${own}:${nth}`;
-      const found = scope.consult({
-        id,
-        key,
-        payload: readPayload(session, task, key, declared, options.payload),
-        schema: jsonSchemaOf(answerSchema(declared)),
-      });
+      let question: Question;
+      try {
+        checkOptions(`the interrupt ${describeValue(key)} of the node "${task.node}"`, options, ["payload"]);
+        const declared = declaredInterrupt(session, node, key);
+        if (space === "" && node.policy.effect === "once") throw onceMayNotAsk(session, task, key);
+        const { interrupts, codec } = needStore(session, task, key, options.payload);
+        const payload = readPayload(session, task, key, declared, options.payload);
+        const text = codec.encode(payload, `the payload of the interrupt "${key}"`);
+        const own = space === "" ? `${task.id}:${key}` : `${task.id}/${space}${key}`;
+        asked ??= new Set();
+        const id = nextQuestion(interrupts, asked, session.within?.ids ?? "", own, text);
+        asked.add(id);
+        question = { id, key, payload, schema: jsonSchemaOf(answerSchema(declared)), expiry: expiryOf(declared) };
+      } catch (error) {
+        return scope.refuse(error);
+      }
+      const found = scope.consult(question);
       return "answer" in found ? found.answer : scope.suspend([found.open]);
     }) as NodeRuntime["interrupt"],
     step: (key, work, options = {}) => {
-      const refusal = refused(key);
+      const refusal = refused(key) ?? unfitStep(session, task, key, work, options);
       if (refusal !== undefined) return refusal;
       return runStep(session, scope, space + key, work, { name: key, ...options });
     },
@@ -330,10 +374,13 @@ function nodeRuntime(session: Session, scope: TaskScope, space: string): NodeRun
     },
     progress: (text) => {
       scope.beat();
+      if (typeof text !== "string") throw unfit(session, task, "progress", text, "Give a line of text");
       emit(session, { type: "node.progress", node: task.node, task: task.id, text });
     },
     emit: (name, payload) => {
       scope.beat();
+      if (typeof name !== "string") throw unfit(session, task, "an event the name", name, "Give a text");
+      admit(session.codec, payload, `the event "${name}"`, placeOf(session, { node: task.node, task: task.id }));
       emit(session, { type: "custom", node: task.node, task: task.id, name, payload });
     },
     heartbeat: scope.beat,
@@ -394,7 +441,7 @@ function mayRetry(retry: RetryPolicy, error: StatewrightError, attempt: number):
   if (isStatewrightError(original, "model_failed"))
     return isPlainObject(original.details) && original.details["retryable"] === true;
   if (isStatewrightError(original)) return original.code === "task_timeout";
-  return !(original instanceof Error && programming.has(original.name));
+  return !(isError(original) && programming.has(original.name));
 }
 
 function failed(
@@ -409,15 +456,11 @@ function failed(
 function nodeFailed(session: Session, task: Task, attempt: number, thrown: unknown): StatewrightError {
   const place = placeOf(session, { node: task.node, task: task.id, attempt });
   if (isStatewrightError(thrown)) return located(thrown, place);
-  const said =
-    thrown instanceof Error
-      ? thrown.message || thrown.name
-      : typeof thrown === "string"
-        ? thrown
-        : `${describeThrown(thrown)} was thrown`;
   return new StatewrightError("node_failed", {
-    what: `the node "${task.node}" in graph "${session.plan.graph.name}" failed: ${said}`,
-    next: "Mend what its cause says, then resume the thread: finished work is kept",
+    what: `the node "${task.node}" in graph "${session.plan.graph.name}" failed: ${failureText(thrown)}`,
+    next: isFrozenWrite(thrown)
+      ? "State is read-only: return the change, or use update((draft) => …); then resume the thread"
+      : "Mend what its cause says, then resume the thread: finished work is kept",
     place,
     cause: thrown,
   });
@@ -439,8 +482,9 @@ function unknownNode(session: Session, task: Task): StatewrightError {
   });
 }
 
-function needStore(session: Session, task: Task, key: string): Saved {
+function needStore(session: Session, task: Task, key: string, payload: unknown): Saved {
   if (session.saved !== undefined) return session.saved;
+  disregardPromises(payload);
   throw new StatewrightError("missing_store", {
     what: `the node "${task.node}" asked a person "${key}" in a run without a store`,
     next: "Give the run a store: memoryStore() or sqliteStore(path)",
@@ -450,9 +494,10 @@ function needStore(session: Session, task: Task, key: string): Saved {
 
 function declaredInterrupt(session: Session, node: NodeRecord, key: string): InterruptDeclaration {
   const { interrupts } = session.plan.graph;
-  const declared = Object.hasOwn(interrupts, key) ? interrupts[key] : undefined;
+  const declared = typeof key === "string" && Object.hasOwn(interrupts, key) ? interrupts[key] : undefined;
   const listed = node.policy.asks?.includes(key) ?? true;
   if (declared !== undefined && listed) return declared;
+  disregardPromises(key);
   if (declared !== undefined)
     throw new StatewrightError("unknown_interrupt", {
       what: `the node "${node.name}" in graph "${session.plan.graph.name}" asked "${key}", which its asks do not list`,
@@ -460,8 +505,13 @@ function declaredInterrupt(session: Session, node: NodeRecord, key: string): Int
       place: placeOf(session, { node: node.name }),
     });
   throw new StatewrightError("unknown_interrupt", {
-    what: `the node "${node.name}" asked "${key}", which graph "${session.plan.graph.name}" does not declare`,
-    next: `Add it to the graph's interrupts: { ${key}: z.object({ … }) }`,
+    what: `the node "${node.name}" asked ${describeValue(key)}, which graph "${session.plan.graph.name}" does not declare`,
+    next:
+      typeof key === "string" && key.length < 100
+        ? `Add it to the graph's interrupts: { ${key}: z.object({ … }) }`
+        : `Ask one of its questions: ${Object.keys(interrupts)
+            .map((known) => `"${known}"`)
+            .join(", ")}`,
     place: placeOf(session, { node: node.name }),
   });
 }
@@ -481,13 +531,42 @@ function readPayload(
     what: `the node "${task.node}" asked "${key}" with a payload that its schema refuses: ${issuesText(parsed.issues)}`,
     next: "Show what the interrupt declares",
     place: placeOf(session, { node: task.node }),
+    details: parsed.issues,
+    cause: parsed.cause,
   });
 }
 
+/**
+ * The id of the question that a body asks now: of several of one key the one that showed the same, so that a body which
+ * asks them in another order after a resume gets each answer where it belongs; else the next in order.
+ */
+function nextQuestion(
+  rows: Saved["interrupts"],
+  asked: ReadonlySet<string>,
+  above: string,
+  own: string,
+  payload: string,
+): string {
+  const nth = (n: number): string => (n === 1 ? own : `${own}:${n}`);
+  let next = 1;
+  while (asked.has(nth(next))) next++;
+  if (!rows.has(above + nth(2))) return nth(next);
+  for (let n = 1; ; n++) {
+    const row = rows.get(above + nth(n));
+    if (row === undefined) return nth(next);
+    if (row.payload === payload && !asked.has(nth(n))) return nth(n);
+  }
+}
+
 /** The row of a question. An inner graph's stands with the task of the outermost one, whose resume brings the answer. */
-function questionRow(session: Session, task: Task, { id, key, payload, schema }: Question): InterruptRow {
+function questionRow(
+  session: Session,
+  task: Task,
+  { id, key, payload, schema, about, expiry }: Question,
+): InterruptRow {
   const { within, run, step, codec, world } = session;
   const path = within === undefined ? "" : `${nodesOf(within)}.`;
+  const raisedAt = world.clock.now();
   return {
     id: `${within?.ids ?? ""}${id}`,
     branch: run.branch,
@@ -497,7 +576,9 @@ function questionRow(session: Session, task: Task, { id, key, payload, schema }:
     key: path + key,
     payload: codec.encode(payload, `the payload of the interrupt "${key}"`),
     schema,
-    raisedAt: world.clock.now(),
+    raisedAt,
+    ...(about === undefined ? {} : { about }),
+    ...timeOf(codec, expiry, key, raisedAt),
   };
 }
 
@@ -510,6 +591,42 @@ function abandoned(reason: unknown): Promise<never> {
 
 function toldToNobody(): void {
   // The run has ended the body already and told why; a body that does listen still gets the rejection.
+}
+
+/** What a body gave one of the functions of its runtime, and cannot mean. */
+function unfit(session: Session, task: Task, what: string, given: unknown, next: string): StatewrightError {
+  disregardPromises(given);
+  return new StatewrightError("invalid_option", {
+    what: `the node "${task.node}" gave ${what} ${describeValue(given)}`,
+    next,
+    place: placeOf(session, { node: task.node, task: task.id }),
+  });
+}
+
+/** A misspelt `effect` would be repeated after a crash in silence. */
+function unfitStep(
+  session: Session,
+  task: Task,
+  key: string,
+  work: unknown,
+  options: StepOptions,
+): Promise<never> | undefined {
+  try {
+    if (typeof work !== "function")
+      throw unfit(session, task, `the step "${key}"`, work, "Give a function that does it");
+    if (Object.keys(options).length > 0) checkStepOptions(task, key, options);
+    return undefined;
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+const stepNames = optionNames<StepOptions>({ effect: true, name: true });
+
+function checkStepOptions(task: Task, key: string, options: StepOptions): void {
+  const owner = `the step "${key}" of the node "${task.node}"`;
+  checkOptions(owner, options, stepNames);
+  checkEffect(owner, options.effect);
 }
 
 function unfitKey(session: Session, task: Task, key: string, kept: boolean): StatewrightError {

@@ -1,22 +1,27 @@
 /** One tool call: its machine, driven from received to answered. Its result is a recorded effect; a replay runs no hook. */
 import { isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { deepFreeze } from "../base/json.ts";
-import type { EffectRow, InterruptRow } from "../checkpoint/journal.ts";
+import { type EffectRow, type InterruptRow, inFlight } from "../checkpoint/journal.ts";
 import { type ToolCallState, toolCallMachine } from "../compile/tool-call-machine.ts";
 import type { ToolNode } from "../define/tool-node.ts";
+import { plainCodec } from "../state/codec.ts";
 import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../tool/approval.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import { isResult, resultOf, resultOfError, type ToolResult } from "../tool/result.ts";
 import type { Tool, ToolSpec } from "../tool/tool.ts";
 import { ToolError } from "../tool/tool-error.ts";
+import { admit } from "./admission.ts";
+import { argsDigest } from "./args-digest.ts";
 import { type CallAtWork, event, facts, hookFailed, hooks, type OpenCall } from "./call-at-work.ts";
+import { type Met, meetElsewhere } from "./call-elsewhere.ts";
+import { onceElsewhere } from "./elsewhere.ts";
 import { checkedResult, type Execution, execute, toolRuntime } from "./execute-call.ts";
 import { inspectCall } from "./inspect-run.ts";
-import { idempotencyKeyOf, inFlight, perform } from "./journal.ts";
+import { type EffectIdentity, idempotencyKeyOf, perform, takeOver } from "./journal.ts";
 import { createTableKernel, type Kernel } from "./kernel.ts";
 import { prepare } from "./prepare-call.ts";
 import { hookRuntime, identityOf, type TaskScope } from "./scope.ts";
-import { journalKey, type Session } from "./session.ts";
+import { journalKey, type Saved, type Session } from "./session.ts";
 
 /** How a call ended for now: with its one answer, or waiting for a person. */
 export type CallEnd =
@@ -31,6 +36,7 @@ export async function runToolCall(
   scope: TaskScope,
   node: ToolNode<never, never>,
   open: OpenCall,
+  siblings: readonly OpenCall[],
 ): Promise<CallEnd> {
   kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
   const machine = kernel;
@@ -43,6 +49,7 @@ export async function runToolCall(
     session,
     scope,
     node,
+    siblings,
     state: () => at.value as ToolCallState,
     move: (type) => {
       const step = machine.step(at, { type });
@@ -70,6 +77,15 @@ export async function runToolCall(
     return { kind: "answered", result: await recorded(call, effect, () => conclude(call, prepared.result), fact) };
   }
   const { tool } = prepared;
+  const { saved } = session;
+  const args =
+    tool.spec.effect === "once" && saved !== undefined ? argsDigest(session.codec, call.toolCall.args) : undefined;
+  if (tool.spec.effect === "once" && saved !== undefined && (known === undefined || !inFlight(known))) {
+    const journals = onceElsewhere(session, saved);
+    const met = journals === undefined ? undefined : meetElsewhere(call, saved, args, await journals);
+    if (met?.kind === "waiting") return { ...met, cancelled: resultOfError(ToolError.cancelled(), facts(call, 0)) };
+    if (met !== undefined) return { kind: "answered", result: await counted(call, saved, met) };
+  }
   const { context, state, secrets } = session;
   const injected = await tool.resolve?.({ context, state, secrets, run: identityOf(session, scope.task) });
   const ask =
@@ -81,8 +97,21 @@ export async function runToolCall(
     tool.spec.effect,
     (idempotencyKey) => execute(call, tool, { idempotencyKey, injected }).then((executed) => conclude(call, executed)),
     ask,
+    args,
   );
   return { kind: "answered", result };
+}
+
+/** What happened on another branch, as this call's result. */
+async function counted(
+  call: CallAtWork,
+  saved: Saved,
+  { found, result }: Extract<Met, { readonly kind: "happened" }>,
+): Promise<ToolResult> {
+  let counts = result;
+  if (!isResult(counts)) counts = (await toldResult(call, counts)) as ToolResult;
+  else for (const event of ["call.settled", "call.reviewed", "call.persisted"] as const) call.move(event);
+  return takeOver(call.session, saved, effectOf(call), found.row, counts);
 }
 
 /** A `once` call that had started when its process died, and cannot ask the other side: a person is asked whether it happened. */
@@ -147,11 +176,11 @@ async function conclude(call: CallAtWork, result: ToolResult): Promise<ToolResul
 
 /** A result that cannot be saved is an answer that says so: the tool did run, and the run goes on. */
 function savable(call: CallAtWork, result: ToolResult): ToolResult {
-  const { saved } = call.session;
-  if (saved === undefined) return result;
+  const { saved, codec } = call.session;
   const what = `the result of the tool "${result.name}"`;
   try {
-    saved.codec.encode(result, what);
+    if (saved === undefined || codec === plainCodec) admit(codec, result, what);
+    else codec.encode(result, what);
     return result;
   } catch (cause) {
     const where = isStatewrightError(cause) && cause.place.path !== undefined ? ` (at "${cause.place.path}")` : "";
@@ -166,14 +195,13 @@ function recorded(
   effect: ToolSpec["effect"],
   run: (idempotencyKey: string) => Promise<ToolResult>,
   ask?: (idempotencyKey: string) => Promise<ToolResult | undefined>,
+  args?: string,
 ): Promise<ToolResult> {
   let attemptsMade = 1;
   return perform<ToolResult>(call.session, {
-    task: call.scope.task,
-    key: call.block.id,
-    kind: "tool",
-    name: call.block.name,
+    ...effectOf(call),
     effect,
+    args,
     execute: async (idempotencyKey) => {
       const result = await run(idempotencyKey);
       attemptsMade = result.attempts;
@@ -182,12 +210,21 @@ function recorded(
     reconcile: ask,
     attempts: () => attemptsMade,
     stage: call.state,
+  });
+}
+
+function effectOf(call: CallAtWork): EffectIdentity<ToolResult> {
+  return {
+    task: call.scope.task,
+    key: call.block.id,
+    kind: "tool",
+    name: call.block.name,
     settled: (result, reused) => {
       if (reused) return;
       call.move("call.answered");
       event(call, result.isError ? { type: "tool.failed", result } : { type: "tool.completed", result });
     },
-  });
+  };
 }
 
 function unreachable(call: CallAtWork): never {

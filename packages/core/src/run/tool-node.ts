@@ -19,7 +19,7 @@ export async function runToolNode(
   node: ToolNode<never, never>,
 ): Promise<readonly unknown[]> {
   const { renamed, calls } = openCalls(session.state["messages"] as readonly Message[]);
-  const ends = await mapInUnits(calls, node, (call) => runToolCall(session, scope, node, call).catch(asFailure));
+  const ends = await mapInUnits(calls, node, (call) => runToolCall(session, scope, node, call, calls).catch(asFailure));
   for (const end of ends) if (end.kind === "failed") throw end.error;
   const waiting = ends.flatMap((end) => (end.kind === "waiting" ? [end.open] : []));
   if (waiting.length > 0 && !scope.signal().aborted) return scope.suspend(waiting);
@@ -41,7 +41,7 @@ function asFailure(error: unknown): { readonly kind: "failed"; readonly error: u
  * The calls of the last assistant message that have no answer yet. A model may give two calls one id: the message is then
  * written again with an id for each, since providers refuse a transcript that tells them apart by place only.
  */
-function openCalls(messages: readonly Message[]): {
+export function openCalls(messages: readonly Message[]): {
   readonly renamed: readonly AssistantMessage[];
   readonly calls: readonly OpenCall[];
 } {

@@ -2,8 +2,10 @@
  * Channels: the named parts of a state, each with a schema, a kind, and a way to fold writes.
  * A fold gives the next value and the delta that is saved: what changed, never the whole value where less will do.
  */
-import { type DeepReadonly, deepFreeze, isPlainObject } from "../base/json.ts";
+import { StatewrightError } from "../base/errors.ts";
+import { type DeepReadonly, deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
 import {
+  isSchema,
   issuesText,
   parseWith,
   type Schema,
@@ -20,7 +22,7 @@ export type ChannelKind = "last" | "list" | "reduce" | "messages" | "record" | "
 /** What parsing a write gives: the value to fold, or what is wrong with it. */
 export type Parsed =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly issues: readonly SchemaIssue[] };
+  | { readonly ok: false; readonly issues: readonly SchemaIssue[]; readonly cause?: unknown };
 
 /** The result of folding the writes of a superstep: the next value and the smallest delta that leads to it. */
 export interface Folded {
@@ -91,6 +93,7 @@ export function untracked<S extends Schema>(
 export function list<S extends Schema>(
   schema: S,
 ): Channel<readonly Readable<S>[], readonly Writable<S>[], readonly Writable<S>[] | undefined> {
+  checkSchema("list", schema);
   const parse = (write: unknown): Parsed => parseItems(write, (item) => parseWith(schema, item));
   return { kind: "list", schema, initial: () => ({ value: emptyList }), parse, parseValue: parse, fold: appendAll };
 }
@@ -100,6 +103,13 @@ export function reduce<S extends Schema, Write>(
   schema: S,
   fold: (current: Readable<S>, write: Write) => SchemaInput<S>,
 ): Channel<Readable<S>, Write, Writable<S>> {
+  checkSchema("reduce", schema);
+  if (typeof fold !== "function") {
+    throw new StatewrightError("invalid_state", {
+      what: `reduce got ${describeValue(fold)} where its reducer is due`,
+      next: "Give reduce(schema, (current, write) => next)",
+    });
+  }
   const parseValue = (value: unknown): Parsed => parseFrozen(schema, value);
   return {
     kind: "reduce",
@@ -111,7 +121,10 @@ export function reduce<S extends Schema, Write>(
       let value = current;
       for (const write of writes) {
         const parsed = parseValue(fold(value as Readable<S>, write as Write));
-        if (!parsed.ok) throw new TypeError(`it returned what its schema refuses: ${issuesText(parsed.issues)}`);
+        if (!parsed.ok)
+          throw new TypeError(`it returned what its schema refuses: ${issuesText(parsed.issues)}`, {
+            cause: parsed.cause,
+          });
         value = parsed.value;
       }
       return { value, delta: { kind: "replace", value } };
@@ -127,6 +140,7 @@ export function record<S extends Schema>(
   Readonly<Record<string, Writable<S> | undefined>>,
   Readonly<Record<string, Writable<S>>> | undefined
 > {
+  checkSchema("record", schema);
   const parse = (write: unknown): Parsed => parseEntries(write, schema);
   const parseValue = (value: unknown): Parsed => foldedOnto({}, parse(value), mergeAll);
   return { kind: "record", schema, initial: () => ({ value: Object.freeze({}) }), parse, parseValue, fold: mergeAll };
@@ -158,6 +172,7 @@ function valueChannel<Value, Write, Input>(
   kind: "last" | "ephemeral" | "untracked",
   schema: Schema,
 ): Channel<Value, Write, Input> {
+  checkSchema(kind, schema);
   const parse = (value: unknown): Parsed => parseFrozen(schema, value);
   return {
     kind,
@@ -170,6 +185,14 @@ function valueChannel<Value, Write, Input>(
       return { value, delta: { kind: "replace", value } };
     },
   };
+}
+
+function checkSchema(channel: string, schema: unknown): void {
+  if (isSchema(schema)) return;
+  throw new StatewrightError("invalid_state", {
+    what: `a channel of the kind ${channel} got ${describeValue(schema)} where its schema is due`,
+    next: "Give a zod schema, such as z.string()",
+  });
 }
 
 function initialOf(schema: Schema): { readonly value: unknown } | undefined {

@@ -104,8 +104,7 @@ export function createCodec(classes: readonly ClassCodec[] = []): Codec {
     }
     if (isPlainObject(value)) return lowerObject(value, walk);
     const tagged = lowerBuiltIn(value, down);
-    if (tagged === undefined)
-      throw walk.refuse(value instanceof Promise ? "a promise" : `an instance of ${className(value)}`);
+    if (tagged === undefined) throw walk.refuse(`an instance of ${className(value)}`);
     return tagged;
   }
 

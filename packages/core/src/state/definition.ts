@@ -2,8 +2,8 @@
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import type { Injection } from "../base/injection.ts";
-import type { DeepReadonly } from "../base/json.ts";
-import type { Schema, SchemaInput, SchemaOutput } from "../base/schema.ts";
+import { type DeepReadonly, describeValue, isPlainObject } from "../base/json.ts";
+import { isSchema, type Schema, type SchemaInput, type SchemaOutput } from "../base/schema.ts";
 import { type Channel, last, type Overwrite } from "./channel.ts";
 
 /** What `defineState` takes: a schema (keeps the last value) or a channel for each name. */
@@ -79,9 +79,9 @@ export interface TypesOfShape<Shape extends StateShape> extends StateTypes {
 
 /** Declare a state; throws `invalid_state` for a name or a part that cannot be one. */
 export function defineState<const Shape extends StateShape>(shape: Shape): StateDefinition<TypesOfShape<Shape>> {
-  if ("~standard" in shape)
+  if (!isPlainObject(shape) || "~standard" in shape)
     throw new StatewrightError("invalid_state", {
-      what: "defineState got one schema instead of an object of channels",
+      what: `defineState got ${isSchema(shape) ? "one schema" : describeValue(shape)} instead of an object of channels`,
       next: "Give defineState({ name: schema, … }), without z.object around it",
     });
   const channels: Record<string, Channel> = {};
@@ -100,10 +100,9 @@ export function defineState<const Shape extends StateShape>(shape: Shape): State
 
 function toChannel(name: string, part: Schema | Channel): Channel {
   if (typeof part === "object" && part !== null && "fold" in part) return part;
-  if ((typeof part === "object" || typeof part === "function") && part !== null && "~standard" in part)
-    return last(part);
+  if (isSchema(part)) return last(part);
   throw new StatewrightError("invalid_state", {
-    what: `the channel "${name}" is neither a schema nor a channel`,
+    what: `the channel "${name}" is ${describeValue(part)}, neither a schema nor a channel`,
     next: "Give a zod schema, or one of list, reduce, messages, record, ephemeral, untracked",
     place: { channel: name },
   });

@@ -1,7 +1,9 @@
 /** Middleware around models and tools: before in order of registration, around with the first outermost, after in reverse. */
 
+import { StatewrightError } from "../base/errors.ts";
 import type { RunIdentity } from "../base/injection.ts";
-import type { Json } from "../base/json.ts";
+import { describeValue, isPlainObject, type Json } from "../base/json.ts";
+import { checkOptions, optionNames } from "../base/options.ts";
 import type { Clock } from "../base/time.ts";
 import type { ModelReply, ModelRequest } from "../model/model.ts";
 import type { ToolOutput, ToolResult } from "./result.ts";
@@ -13,7 +15,15 @@ export type BeforeToolDecision =
   | { readonly action: "modify"; readonly args: unknown }
   | { readonly action: "deny"; readonly reason: string; readonly terminate?: boolean }
   | { readonly action: "respond"; readonly output: ToolOutput | string }
-  | { readonly action: "interrupt"; readonly key: string; readonly payload: Json };
+  | ({ readonly action: "interrupt"; readonly key: string; readonly payload: Json } & AskOptions);
+
+/** How long a question about a call waits, and what is done when nobody answered in time. */
+export interface AskOptions {
+  /** In milliseconds; for ever when absent. */
+  readonly expiresMs?: number;
+  /** Default `deny`: the model reads that nobody answered. */
+  readonly onExpire?: "deny" | "allow";
+}
 
 /** What every hook knows beside its subject. */
 export interface MiddlewareRuntime<Context = unknown, State = unknown> {
@@ -69,7 +79,53 @@ export interface Middleware<Context = unknown, State = unknown> {
 export function defineMiddleware<Context = unknown, State = unknown>(
   middleware: Middleware<Context, State>,
 ): Middleware<Context, State> {
+  checkMiddleware([middleware]);
   return Object.freeze(middleware);
+}
+
+const hookNames = optionNames<Omit<Middleware, "name" | "required">>({
+  beforeTool: true,
+  aroundTool: true,
+  onToolUpdate: true,
+  afterTool: true,
+  beforeModel: true,
+  aroundModel: true,
+  afterModel: true,
+});
+
+/** Throws `invalid_option` for what is no list of middleware, or has a hook that there is not: it would never be called. */
+export function checkMiddleware(list: unknown): void {
+  if (!Array.isArray(list)) {
+    throw new StatewrightError("invalid_option", {
+      what: `the middleware is ${describeValue(list)}, not a list`,
+      next: "Give [middleware, …] that defineMiddleware made",
+    });
+  }
+  list.forEach(checkOne);
+}
+
+function checkOne(middleware: unknown): void {
+  if (typeof middleware !== "object" || middleware === null) throw noMiddleware(describeValue(middleware));
+  const name: unknown = Reflect.get(middleware, "name");
+  if (typeof name !== "string") throw noMiddleware("middleware without a name");
+  const owner = `the middleware "${name}"`;
+  // An instance of a class may have fields of its own.
+  if (isPlainObject(middleware)) checkOptions(owner, middleware, ["name", "required", ...hookNames]);
+  for (const hook of hookNames) {
+    const given: unknown = Reflect.get(middleware, hook);
+    if (given === undefined || typeof given === "function") continue;
+    throw new StatewrightError("invalid_option", {
+      what: `the hook ${hook} of ${owner} is ${describeValue(given)}`,
+      next: "Give a function, or leave it out",
+    });
+  }
+}
+
+function noMiddleware(given: string): StatewrightError {
+  return new StatewrightError("invalid_option", {
+    what: `${given} stands where middleware is due`,
+    next: "Make it with defineMiddleware({ name, … })",
+  });
 }
 
 const allowed: BeforeToolDecision = Object.freeze({ action: "allow" });
@@ -95,10 +151,12 @@ export function respond(output: ToolOutput | string): BeforeToolDecision {
 }
 
 /** Ask a person under the key `approve`; the call waits. The payload shows the call and the reason. */
-export function interruptFor(call: ToolCall, reason: string): BeforeToolDecision {
+export function interruptFor(call: ToolCall, reason: string, options: AskOptions = {}): BeforeToolDecision {
+  checkOptions("interruptFor", options, ["expiresMs", "onExpire"]);
   return {
     action: "interrupt",
     key: "approve",
     payload: { callId: call.id, tool: call.name, args: call.args as Json, reason },
+    ...options,
   };
 }

@@ -1,7 +1,7 @@
 /** What the model sees of a tool: name, description and the schema of the arguments it may choose. Written here and nowhere else. */
 import { StatewrightError } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
-import { deepFreeze, isPlainObject } from "../base/json.ts";
+import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
 import { parseWith, type Schema, type SchemaIssue } from "../base/schema.ts";
 import type { ModelTool } from "../model/model.ts";
 import type { ToolSpec } from "./tool.ts";
@@ -18,7 +18,7 @@ const canonicalName = /^[a-z][a-z0-9_]{0,63}$/;
 export function checkToolName(name: string): void {
   if (typeof name === "string" && canonicalName.test(name)) return;
   throw new StatewrightError("invalid_tool", {
-    what: `${JSON.stringify(name)} is not a tool name`,
+    what: `${describeValue(name)} is not a tool name`,
     next: "Use snake_case: a small letter, then up to 63 small letters, digits and underscores",
   });
 }

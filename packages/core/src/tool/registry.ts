@@ -1,8 +1,9 @@
 /** The registry: tools by canonical name, in one stable order. */
 import { StatewrightError } from "../base/errors.ts";
+import { describeValue } from "../base/json.ts";
 import type { ModelTool } from "../model/model.ts";
 import { checkToolName, modelToolOf } from "./model-tool.ts";
-import type { Tool } from "./tool.ts";
+import { isTool, type Tool } from "./tool.ts";
 
 /** Tools by name. `register` refuses a name that is taken, `replace` is the other word. */
 export interface ToolRegistry<State = unknown, Context = unknown> {
@@ -22,12 +23,14 @@ export function toolRegistry<State = unknown, Context = unknown>(
 ): ToolRegistry<State, Context> {
   const byName = new Map<string, Tool<State, Context>>();
   const put = (tool: Tool<State, Context>): void => {
+    if (!isTool(tool)) throw noTool(tool);
     checkToolName(tool.spec.name);
     modelToolOf(tool.spec);
     byName.set(tool.spec.name, tool);
   };
   const registry: ToolRegistry<State, Context> = {
     register: (tool) => {
+      if (!isTool(tool)) throw noTool(tool);
       if (byName.has(tool.spec.name)) throw taken(tool.spec.name);
       put(tool);
       return registry;
@@ -45,8 +48,21 @@ export function toolRegistry<State = unknown, Context = unknown>(
         .flatMap((name) => byName.get(name)?.spec ?? [])
         .map(modelToolOf),
   };
+  if (!Array.isArray(tools)) {
+    throw new StatewrightError("invalid_tool", {
+      what: `the tools are ${describeValue(tools)}, not a list`,
+      next: "Give [tool, …] of tools that defineTool made",
+    });
+  }
   for (const tool of tools) registry.register(tool);
   return registry;
+}
+
+function noTool(given: unknown): StatewrightError {
+  return new StatewrightError("invalid_tool", {
+    what: `${describeValue(given)} stands among the tools and is none`,
+    next: "Make it with defineTool",
+  });
 }
 
 function taken(name: string): StatewrightError {

@@ -1,5 +1,7 @@
 /** Errors of tools: `kind` says what happened, `disposition` who acts next. */
 
+import { describeThrown, isError } from "../base/errors.ts";
+
 /** What happened to a call. */
 export type ToolErrorKind =
   | "failed"
@@ -98,14 +100,13 @@ export class ToolError extends Error {
 
 /** Tell whether a value is a tool error, of any copy of the package. */
 export function isToolError(value: unknown): value is ToolError {
-  return value instanceof Error && brand in value;
+  return isError(value) && brand in value;
 }
 
 /** Anything that a tool threw as a tool error; its text is what the model reads, without a stack. */
 export function toToolError(thrown: unknown): ToolError {
   if (isToolError(thrown)) return thrown;
-  if (thrown instanceof Error)
-    return new ToolError("failed", thrown.message === "" ? thrown.name : thrown.message, { cause: thrown });
+  if (isError(thrown)) return new ToolError("failed", describeThrown(thrown), { cause: thrown });
   return new ToolError("failed", typeof thrown === "string" ? thrown : "The tool failed without saying why", {
     cause: thrown,
   });

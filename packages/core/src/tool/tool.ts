@@ -3,7 +3,7 @@
  * the graph that uses a tool must have the state and context that it injects.
  */
 import type { EffectClass } from "../base/effect.ts";
-import { StatewrightError } from "../base/errors.ts";
+import { describeThrown, isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import {
   type Injection,
   type InjectionKind,
@@ -12,9 +12,10 @@ import {
   type RunIdentity,
   type SecretSource,
 } from "../base/injection.ts";
-import type { Json } from "../base/json.ts";
+import { describeValue, isPlainObject, type Json } from "../base/json.ts";
+import { checkEffect, checkOptions, optionNames } from "../base/options.ts";
 import { checkRetry, type RetryPolicy } from "../base/retry.ts";
-import type { Schema, SchemaOutput } from "../base/schema.ts";
+import { isSchema, type Schema, type SchemaOutput } from "../base/schema.ts";
 import type { Clock } from "../base/time.ts";
 import type { ModelTool } from "../model/model.ts";
 import { checkToolName, type JsonSchemaInput, modelToolOf } from "./model-tool.ts";
@@ -185,8 +186,10 @@ export function defineTool<
 >(
   definition: ToolDefinition<Name, Input, Inject, Value> & Apart<SchemaOutput<NoInfer<Input>>, NoInfer<Inject>>,
 ): DefinedTool<Name, SchemaOutput<Input>, StateNeeds<Inject>, ContextNeeds<Inject>> {
+  checkOptions("defineTool", definition, toolOptions, "invalid_tool");
   const { name, description, input, effect = "once", retry, timeoutMs } = definition;
   checkToolName(name);
+  checkKinds(name, definition);
   const inject: InjectMap = definition.inject ?? {};
   checkToolPolicy(name, effect, retry, timeoutMs);
   const spec: ToolSpec = Object.freeze({
@@ -209,7 +212,7 @@ export function defineTool<
     (body: (args: SchemaOutput<Input>, runtime: ToolRuntime<unknown, InjectedOf<Inject>>) => unknown) =>
     async (state: State, runtime: ToolRuntime<Context>, call: ToolCall): Promise<unknown> => {
       const { context, run, secrets } = runtime;
-      const injected = runtime.injected ?? (await resolveInjected(inject, { state, context, run, secrets }));
+      const injected = runtime.injected ?? (await resolveInjected(name, inject, { state, context, run, secrets }));
       return body(call.args as SchemaOutput<Input>, {
         ...runtime,
         injected: injected as InjectedOf<Inject>,
@@ -221,17 +224,94 @@ export function defineTool<
     name,
     spec,
     call: callWith(run),
-    resolve: (source: InjectionSource) => resolveInjected(inject, source),
+    resolve: (source: InjectionSource) => resolveInjected(name, inject, source),
     ...(reconcile === undefined ? {} : { reconcile: callWith(reconcile) }),
     is: (call: ToolCall): call is ToolCall<SchemaOutput<Input>> & { readonly name: Name } => call.name === name,
   });
 }
 
-async function resolveInjected(inject: InjectMap, source: InjectionSource): Promise<Record<string, unknown>> {
+const toolOptions = optionNames<ToolDefinition<string, Schema, InjectMap, unknown>>({
+  name: true,
+  label: true,
+  description: true,
+  input: true,
+  output: true,
+  inject: true,
+  effect: true,
+  safety: true,
+  retry: true,
+  timeoutMs: true,
+  execution: true,
+  run: true,
+  reconcile: true,
+});
+const safetyOptions = optionNames<ToolSafety>({
+  access: true,
+  network: true,
+  filesystem: true,
+  process: true,
+  spend: true,
+  confirm: true,
+  roots: true,
+});
+const executionOptions = optionNames<ToolExecution>({ mode: true, lock: true, onSteer: true });
+
+/** Refuse parts of a definition that are of another kind than they must be, as a program without types may give them. */
+function checkKinds(
+  tool: string,
+  parts: { readonly [Part in keyof ToolDefinition<string, Schema, InjectMap, unknown>]?: unknown },
+): void {
+  const { label, description, input, output, inject, effect, safety, execution, run, reconcile } = parts;
+  const owner = `the tool "${tool}"`;
+  const must = (part: string, given: unknown, fits: boolean, wanted: string): void => {
+    if (fits) return;
+    throw new StatewrightError("invalid_tool", {
+      what: `the ${part} of ${owner} is ${describeValue(given)}`,
+      next: `Give ${wanted}`,
+      place: { tool },
+    });
+  };
+  must("description", description, typeof description === "string", "a text that tells the model what the tool does");
+  must("label", label, label === undefined || typeof label === "string", "a text for people, or nothing");
+  must("input", input, isSchema(input) || isPlainObject(input), "z.object({ … }) of its arguments");
+  must("output", output, output === undefined || isSchema(output), "a schema of the result's value, or nothing");
+  must("run", run, typeof run === "function", "a function that does it");
+  must("reconcile", reconcile, reconcile === undefined || typeof reconcile === "function", "a function, or nothing");
+  must("inject", inject, inject === undefined || isPlainObject(inject), "{ name: State.from(…) }, or nothing");
+  for (const [name, injection] of Object.entries(isPlainObject(inject) ? inject : {})) {
+    const made = isPlainObject(injection) && typeof injection["resolve"] === "function";
+    must(`injection "${name}"`, injection, made, "what from(…) of a state or a context, or secret(…), makes");
+  }
+  checkEffect(owner, effect, "invalid_tool");
+  if (safety !== undefined) checkOptions(`the safety of ${owner}`, safety, safetyOptions, "invalid_tool");
+  if (execution !== undefined) checkOptions(`the execution of ${owner}`, execution, executionOptions, "invalid_tool");
+}
+
+/** Tell whether a value is a tool: what `defineTool` makes, or an object with a spec and a call. */
+export function isTool(value: unknown): value is Tool<never, never> {
+  if (typeof value !== "object" || value === null || !("spec" in value) || !("call" in value)) return false;
+  return typeof value.spec === "object" && value.spec !== null && typeof value.call === "function";
+}
+
+async function resolveInjected(
+  tool: string,
+  inject: InjectMap,
+  source: InjectionSource,
+): Promise<Record<string, unknown>> {
   const values: Record<string, unknown> = {};
   for (const [key, injection] of Object.entries(inject)) {
-    const value = injection.resolve(source);
-    values[key] = value instanceof Promise ? await value : value;
+    try {
+      const value = injection.resolve(source);
+      values[key] = value instanceof Promise ? await value : value;
+    } catch (cause) {
+      if (isStatewrightError(cause)) throw located(cause, { tool });
+      throw new StatewrightError("node_failed", {
+        what: `the injection "${key}" of the tool "${tool}" failed: ${describeThrown(cause)}`,
+        next: "Mend the function that finds it, then resume the thread: the call was not made",
+        place: { tool },
+        cause,
+      });
+    }
   }
   return Object.freeze(values);
 }
@@ -242,7 +322,7 @@ function checkToolPolicy(
   retry: RetryPolicy<ToolRetryOn> | undefined,
   timeoutMs: number | undefined,
 ): void {
-  if (timeoutMs !== undefined && !(timeoutMs > 0)) {
+  if (timeoutMs !== undefined && !(typeof timeoutMs === "number" && timeoutMs > 0)) {
     throw new StatewrightError("invalid_tool", {
       what: `the time limit of the tool "${name}" is not a positive number`,
       next: "Give timeoutMs in milliseconds, or leave it out",

@@ -141,8 +141,8 @@ function desk(started: string[]): Graph {
 
 const input = { messages: [user("go")] };
 
-describe("E52 an effect starts only when the transition that decided it is durable", () => {
-  test("bodies, steps, model calls, tool calls and sends of a graph", async () => {
+describe("an effect starts only when the transition that decided it is durable", () => {
+  test("E52 nothing starts before its commit is told: bodies, steps, model calls, tool calls and sends of a graph", async () => {
     const started: string[] = [];
     const world = virtualWorld();
     const graph = desk(started);
@@ -159,7 +159,7 @@ describe("E52 an effect starts only when the transition that decided it is durab
     ]);
   });
 
-  test("promises and timers of a machine drawn by hand", async () => {
+  test("E52 nothing starts before its commit is told: promises and timers of a machine drawn by hand", async () => {
     const started: string[] = [];
     const world = virtualWorld();
     const machine = drawn(started);
@@ -196,8 +196,8 @@ function drawn(started: string[]) {
   return durable(machine, { version: 1 });
 }
 
-describe("E52 an effect is recorded under an id that is the same in every run", () => {
-  test("of a graph", async () => {
+describe("an effect is recorded under an id that is the same in every run", () => {
+  test("E52 effects of a graph have the same ids in every run", async () => {
     const [one, other] = [await recordedIds(desk([]), { input }, 1), await recordedIds(desk([]), { input }, 2_000_000)];
     expect(one).toEqual([
       "task prepare 0:0",
@@ -214,7 +214,7 @@ describe("E52 an effect is recorded under an id that is the same in every run", 
     expect(other).toEqual(one);
   });
 
-  test("of a machine drawn by hand, its timers too", async () => {
+  test("E52 effects of a machine drawn by hand, its timers too, have the same ids in every run", async () => {
     const graph = drawn([]) as Graph;
     const [one, other] = [
       await recordedIds(graph, { input: {} }, 1),

@@ -90,8 +90,8 @@ function shop(calls: string[] = [], fails: { charge?: () => unknown; ship?: () =
 
 const input = { id: "9" };
 
-describe("E53 a machine drawn by hand", () => {
-  test("runs to its end without a store", async () => {
+describe("a machine drawn by hand", () => {
+  test("E53 runs to its end without a store", async () => {
     const calls: string[] = [];
     const { status, state } = await run(shop(calls), { thread: "t", input, world: virtualWorld() }).result;
     expect(status).toBe("done");
@@ -245,8 +245,8 @@ describe("E53 a machine drawn by hand", () => {
   });
 });
 
-describe("E53 promises are effects", () => {
-  test("a once promise that was under way when its process died is in doubt: a person says what became of it", async () => {
+describe("promises are effects", () => {
+  test("E53 a once promise that was under way when its process died is in doubt: a person says what became of it", async () => {
     for (const happened of [true, false]) {
       const store = memoryStore();
       const calls: string[] = [];
@@ -282,7 +282,7 @@ describe("E53 promises are effects", () => {
     }
   });
 
-  test("one that other steps overtake is still in doubt after a crash, and its outcome is kept when it has one", async () => {
+  test("E53 one of no declared class, once by default, is in doubt after a crash, also when other steps overtook it", async () => {
     const world = virtualWorld();
     const slow = deferred<string>();
     const calls: string[] = [];
@@ -382,7 +382,7 @@ describe("E53 promises are effects", () => {
   });
 });
 
-describe("E53 promises beside each other", () => {
+describe("promises beside each other", () => {
   const pair = (calls: string[], wait: Promise<void>) => {
     const work = (name: string) =>
       fromPromise(() => {
@@ -469,7 +469,7 @@ describe("E53 promises beside each other", () => {
   });
 });
 
-describe("E53 timers and child machines", () => {
+describe("timers and child machines", () => {
   const reminder = setup({}).createMachine({
     id: "reminder",
     initial: "asked",
@@ -489,7 +489,7 @@ describe("E53 timers and child machines", () => {
     },
   });
 
-  test("a process that was down past a timer fires it once on return, and events wait for it", async () => {
+  test("E53 a process that was down past a timer fires it once on return, and events wait for it", async () => {
     const graph = durable(reminder, { version: 1 });
     const store = memoryStore();
     const world = virtualWorld();
@@ -595,7 +595,7 @@ describe("E53 timers and child machines", () => {
     output: ({ context }) => context.done,
   });
 
-  test("a child machine is saved with its context and goes on in another process", async () => {
+  test("E53 a child machine is saved with its context and goes on in another process", async () => {
     const machine = setup({
       types: { context: {} as { parts: string[]; hello: number } },
       actors: { worker },
@@ -666,7 +666,7 @@ describe("E53 timers and child machines", () => {
     expect((await handle.result).status).toBe("done");
   });
 
-  test("machines send each other events, spawn and stop children; emitted events and logs are told", async () => {
+  test("E53 machines send each other events, spawn and stop children; emitted events and logs are told", async () => {
     const echo = createMachine({
       id: "echo",
       initial: "on",
@@ -703,7 +703,7 @@ describe("E53 timers and child machines", () => {
   });
 });
 
-describe("E53 actions", () => {
+describe("actions", () => {
   test("run when their transition is saved, and never again", async () => {
     const store = memoryStore();
     const seen: string[] = [];
@@ -789,7 +789,7 @@ describe("E53 actions", () => {
   });
 });
 
-describe("E53 what cannot be made durable is refused where it is defined, by the name of its state", () => {
+describe("what cannot be made durable is refused where it is defined, by the name of its state", () => {
   const callback = fromCallback(() => undefined);
   const refusals: readonly (readonly [string, () => AnyStateMachine, string])[] = [
     [
@@ -883,13 +883,13 @@ describe("E53 what cannot be made durable is refused where it is defined, by the
     ],
   ];
   for (const [name, machine, message] of refusals) {
-    test(name, async () => {
+    test(`E53 ${name} is refused`, async () => {
       const refusal = await failureOf(() => durable(machine(), { version: 1 }), "invalid_graph");
       expect(refusal.message).toContain(message);
     });
   }
 
-  test("all of it at once, with an effect class that belongs to nobody", async () => {
+  test("E53 all of it at once, with an effect class that belongs to nobody", async () => {
     const machine = createMachine({
       id: "m",
       initial: "a",

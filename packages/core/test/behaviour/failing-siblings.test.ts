@@ -131,5 +131,5 @@ test("a cancel is a cancel also while siblings would be stopped", async () => {
 test("another word for what to do is refused", async () => {
   const graph = four(virtualWorld(), [], () => false);
   const error = await failureOf(run(graph, { onTaskFailure: "ignore" as never }).result, "invalid_option");
-  expect(error.message).toContain("onTaskFailure is ignore");
+  expect(error.message).toContain('onTaskFailure is "ignore"');
 });

@@ -26,7 +26,7 @@ const wait = (world: VirtualWorld, ms: number): Promise<void> =>
   new Promise((resolve) => void world.schedule.after(ms, resolve));
 
 describe("an idle timeout", () => {
-  test("ends an attempt that gives no sign of life, with its signal, and the next attempt has a time of its own", async () => {
+  test("E19 ends an attempt that gives no sign of life, with its signal, and the next attempt has a time of its own", async () => {
     const world = virtualWorld();
     const at: number[] = [];
     const reasons: unknown[] = [];
@@ -130,7 +130,7 @@ describe("the defaults of a graph", () => {
     throw new Error(name);
   };
 
-  test("hold for the nodes that say nothing else: a node's own policy wins, and a once node is not tried again", async () => {
+  test("E19 hold for the nodes that say nothing else: a node's own policy wins, and a once node is not tried again", async () => {
     const world = virtualWorld();
     const graph = defineGraph({
       name: "defaults",
@@ -152,7 +152,7 @@ describe("the defaults of a graph", () => {
     expect(tries).toEqual({ plain: 3, own: 2, single: 1 });
   });
 
-  test("give every node its time limits", async () => {
+  test("E19 give every node its time limits", async () => {
     const world = virtualWorld();
     for (const [defaults, said] of [
       [{ timeoutMs: 30 }, "longer than 30 ms"],

@@ -5,11 +5,14 @@ import {
   defineGraph,
   defineState,
   END,
+  ephemeral,
+  type GraphProblem,
   list,
   memoryStore,
   resume,
   run,
   START,
+  untracked,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 
@@ -42,6 +45,77 @@ describe("input", () => {
     // @ts-expect-error it is still a type error: nobody knows what the thread holds
     const { state } = await run(graph, { store, thread: "t" }).result;
     expect(state).toEqual({ amount: 5, tags: [], log: ["5", "5"] });
+  });
+
+  describe("a graph that could read a channel unset is a definition error", () => {
+    const Names = defineState({ first: z.string(), last: z.string(), title: z.string().default("") });
+    const problemsOf = async (schema: z.ZodType<object>) => {
+      const declare = () =>
+        defineGraph({ name: "names", state: Names, input: schema })
+          .nodes({ a: () => undefined })
+          .edges({ [START]: "a", a: END });
+      const failure = await failureOf(declare, "invalid_graph");
+      return (failure.details as readonly GraphProblem[]).map(
+        ({ code, message }) => `${code}: ${message.split(",")[0]}`,
+      );
+    };
+    const first = z.object({ first: z.string() });
+    const never = 'missing_input: the input schema never gives "last"';
+
+    test.each<[string, z.ZodType<object>]>([
+      ["leaves it out", first],
+      ["leaves it out in every variant", z.union([first, first.extend({ title: z.string() })])],
+      ["drops it", z.preprocess((given) => given, first)],
+    ])("E64 an input schema that %s", async (_name, schema) => {
+      expect(await problemsOf(schema)).toEqual([never]);
+    });
+
+    test("E64 an input schema that gives what is no channel", async () => {
+      expect(await problemsOf(z.object({ first: z.string(), last: z.string(), lst: z.string() }))).toEqual([
+        'unknown_channel: the input schema gives "lst"',
+      ]);
+    });
+
+    test.each<[string, z.ZodType<object>]>([
+      ["gives it", z.object({ first: z.string(), last: z.string() })],
+      ["makes it", first.transform(({ first: name }) => ({ first: name, last: name }))],
+      ["lets it through", z.looseObject({ first: z.string() })],
+      ["may give it, for a thread that has it already", z.object({ first: z.string(), last: z.string().optional() })],
+      ["gives it by half of an intersection", first.and(z.object({ last: z.string() }))],
+    ])("an input schema that %s is taken", (_name, schema) => {
+      const named = defineGraph({ name: "names", state: Names, input: schema })
+        .nodes({ a: () => undefined })
+        .edges({ [START]: "a", a: END });
+      expect(named.name).toBe("names");
+    });
+
+    test("E64 a private channel without a default cannot be given; what may be gone is typed so", async () => {
+      const hidden = defineGraph({ name: "names", state: Names, private: ["last"] }).nodes({ a: () => undefined });
+      const failure = await failureOf(() => hidden.edges({ [START]: "a", a: END }), "invalid_graph");
+      expect(failure.details).toMatchObject([{ code: "private_input" }]);
+      const Passing = defineState({ flash: ephemeral(z.string()), client: untracked(z.string()), kept: z.string() });
+      defineGraph({ name: "passing", state: Passing }).nodes({
+        a: (state) => {
+          expectTypeOf(state.flash).toEqualTypeOf<string | undefined>();
+          expectTypeOf(state.client).toEqualTypeOf<string | undefined>();
+          expectTypeOf(state.kept).toEqualTypeOf<string>();
+        },
+      });
+    });
+  });
+
+  test("an input that lacks a channel leaves no thread behind, and fits a thread that has the channel", async () => {
+    const store = memoryStore();
+    // @ts-expect-error the amount is missing
+    const error = await failureOf(run(graph, { store, thread: "t", input: {} }).result, "invalid_input");
+    expect(error.message).toContain('lacks "amount"');
+    expect(await store.threads()).toEqual([]);
+    await run(graph, { store, thread: "t", input: { amount: 1 } }).result;
+    // @ts-expect-error a first run would need the amount
+    expect((await run(graph, { store, thread: "t", input: {} }).result).state.log).toEqual(["1", "1"]);
+    // @ts-expect-error a new branch has no amount either
+    await failureOf(run(graph, { store, thread: "t", branch: "other", input: {} }).result, "invalid_input");
+    expect((await store.branches("t")).map(({ name }) => name)).toEqual(["main"]);
   });
 
   test("new input on a finished thread is folded into its state", async () => {

@@ -74,19 +74,19 @@ async function seen(start: (inspect: Inspector) => RunHandle<unknown>): Promise<
   return lines;
 }
 
-describe("E56 an inspector is told what XState's own actors tell", () => {
-  test("of a graph with one node at a time: the same events, in the same order, with the same fields", async () => {
+describe("an inspector is told", () => {
+  test("E56 what XState's own actor tells of a graph with one node at a time: the same events, in the same order, with the same fields", async () => {
     const lines = await seen((inspect) => run(line, { inspect }));
     expect(lines.length).toBeGreaterThan(60);
     expect(lines).toEqual(await told(line.machine, [["count"], ["check"], ["count"], ["check"]]));
   });
 
-  test("of a graph with parallel nodes", async () => {
+  test("E56 what XState's own actor tells of a graph with parallel nodes", async () => {
     const lines = await seen((inspect) => run(fan, { inspect }));
     expect(lines).toEqual(await told(fan.machine, [["plan", "check"], ["meet"]]));
   });
 
-  test("of a machine drawn by hand, with actions, a promise that fails, one that does not, and a timer", async () => {
+  test("E56 what XState's own actor tells of a machine drawn by hand, with actions, a promise that fails, one that does not, and a timer", async () => {
     const machine = setup({
       types: { context: {} as { tries: number } },
       actors: {
@@ -121,7 +121,7 @@ describe("E56 an inspector is told what XState's own actors tell", () => {
     expect(lines).toEqual(theirs);
   });
 
-  test("of machines inside it, each in its own order", async () => {
+  test("E56 what XState's own actor tells of machines inside it, each in its own order", async () => {
     const inner = setup({ actors: { works: fromPromise(async () => 1) } }).createMachine({
       id: "inner",
       initial: "first",
@@ -224,6 +224,26 @@ test("E56 a run that goes on stands where it stood, with what was under way, as 
   expect(restored.length).toBe(6);
   expect(lines.slice(0, 6)).toEqual(restored);
   expect(lines.at(-1)).toContain('@xstate.snapshot root step.commit done "done"');
+});
+
+test("E56 a run that is cancelled stops its machine and what that has started, as an actor that is stopped", async () => {
+  const graph = defineGraph({ name: "hangs", state: defineState({}) })
+    .nodes({ hang: () => new Promise<undefined>(nothing) })
+    .edges({ [START]: "hang", hang: END });
+  const lines: string[] = [];
+  const handle = run(graph, { inspect: (event) => lines.push(lineOf(event)) });
+  await virtualWorld().settle();
+  handle.cancel();
+  expect((await handle.result).status).toBe("cancelled");
+  const theirs: string[] = [];
+  const hang = fromPromise(() => new Promise<never>(nothing));
+  const actor = createActor(graph.machine.provide({ actors: { hang } }), {
+    inspect: (event) => theirs.push(lineOf(event)),
+  });
+  actor.start();
+  actor.send({ type: "step.commit", to: ["hang"] });
+  actor.stop();
+  expect(lines).toEqual(theirs);
 });
 
 test("E56 a machine drawn by hand goes on as a restored actor, with the machines inside it", async () => {

@@ -1,11 +1,13 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
+  checkGraph,
   defineGraph,
   defineState,
   END,
   goto,
   gotos,
+  join,
   list,
   type MemoryStore,
   memoryStore,
@@ -88,6 +90,91 @@ describe("asking", () => {
     expect(ran).toEqual(["work"]);
   });
 
+  test("E28 a question pauses its task: siblings finish and are saved, the run waits with the list, answers are typed", async () => {
+    const ran: string[] = [];
+    const trip = defineGraph({
+      name: "trip",
+      state: Pay,
+      interrupts: {
+        seat: { payload: z.object({ free: z.array(z.string()) }), answer: z.object({ seat: z.string() }) },
+        meal: z.enum(["fish", "nuts"]),
+      },
+    })
+      .nodes({
+        book: {
+          asks: ["seat"],
+          run: async (_state, { interrupt }) => {
+            ran.push("book");
+            const { seat } = await interrupt("seat", { payload: { free: ["1A", "2B"] } });
+            return { log: [seat] };
+          },
+        },
+        cook: { asks: ["meal"], run: async (_state, { interrupt }) => ({ log: [await interrupt("meal")] }) },
+        pack: {
+          asks: [],
+          run: () => {
+            ran.push("pack");
+            return { log: ["packed"] };
+          },
+        },
+        fly: { asks: [], run: () => ({ log: ["flown"] }) },
+      })
+      .edges({ [START]: ["book", "cook", "pack"], book: join("fly"), cook: join("fly"), pack: join("fly"), fly: END });
+    expect(checkGraph(trip).violations).toEqual([]);
+    const store = memoryStore();
+    const first = await run(trip, { store, thread: "t", input: { amount: 1 } }).result;
+    expect(first).toMatchObject({ status: "waiting", state: { log: [] } });
+    expect(first.status === "waiting" && first.interrupts).toEqual([
+      {
+        id: "0:0:seat",
+        key: "seat",
+        node: "book",
+        payload: { free: ["1A", "2B"] },
+        schema: { type: "object", properties: { seat: { type: "string" } }, required: ["seat"] },
+      },
+      { id: "0:1:meal", key: "meal", node: "cook", payload: null, schema: { type: "string", enum: ["fish", "nuts"] } },
+    ]);
+    const types = (): void => {
+      // @ts-expect-error no such meal
+      resume(trip, { store, thread: "t", answers: { meal: "meat" } });
+      // @ts-expect-error a seat is an object
+      resume(trip, { store, thread: "t", answers: { seat: "1A" } });
+      defineGraph({ name: "x", state: Pay, interrupts: { seat: { payload: z.number(), answer: z.string() } } }).nodes({
+        // @ts-expect-error the payload is a number
+        a: async (_state, { interrupt }) => void (await interrupt("seat", { payload: "1" })),
+      });
+    };
+    expect(types).toBeTypeOf("function");
+    const peer = store.peer();
+    const second = await resume(trip, { store: peer, thread: "t", answers: { seat: { seat: "2B" } } }).result;
+    expect(second).toMatchObject({ status: "waiting", interrupts: [{ key: "meal" }], state: { log: [] } });
+    const done = await resume(trip, { store: peer, thread: "t", answers: { meal: "fish" } }).result;
+    expect(done.state.log).toEqual(["2B", "fish", "packed", "flown"]);
+    expect(ran).toEqual(["book", "pack", "book"]);
+  });
+
+  test("E28 a payload, an answer and a key that the graph or the node does not declare are refused; checkGraph knows who asks", async () => {
+    const graph = (asks: readonly ("go" | "stop")[], answer: z.ZodType<boolean> = z.boolean()) =>
+      defineGraph({ name: "asks", state: Pay, interrupts: { go: { payload: z.number(), answer }, stop: z.boolean() } })
+        .nodes({
+          a: { asks, run: async (_state, { interrupt }) => void (await interrupt("go", { payload: 1 })) },
+          b: { asks: ["stop"], run: () => undefined },
+        })
+        .edges({ [START]: "a", a: "b", b: END });
+    const store = memoryStore();
+    const input = { amount: 1 };
+    const refused = await failureOf(run(graph(["stop"]), { store, thread: "u", input }).result, "unknown_interrupt");
+    expect(refused.message).toContain('the node "a" in graph "asks" asked "go", which its asks do not list');
+    expect(refused.place).toMatchObject({ node: "a", graph: "asks" });
+    await run(graph(["go"]), { store, thread: "t", input }).result;
+    const unfit = { store, thread: "t", answers: { go: "yes" as never } };
+    await failureOf(resume(graph(["go"]), unfit).result, "invalid_answer");
+    expect(checkGraph(graph(["stop"])).violations).toMatchObject([{ rule: "unasked_interrupt", path: ["start"] }]);
+    expect(checkGraph(graph(["go"], z.never())).violations).toMatchObject([
+      { rule: "unanswerable_interrupt", path: ["start", "a", '(a asks "go")'] },
+    ]);
+  });
+
   test("E31 an interrupt cannot be swallowed: the promise never settles, the body is abandoned, its signal aborts", async () => {
     const world = virtualWorld();
     const seen: string[] = [];
@@ -160,6 +247,39 @@ describe("asking", () => {
     const error = await failureOf(run(payment, { input: { amount: 5 } }).result, "missing_store");
     expect(error.message).toContain("memoryStore()");
     expect(error.place).toMatchObject({ node: "approve", graph: "payment" });
+  });
+
+  test("a question that cannot be asked fails the node, also inside try/catch: nothing after it runs unanswered", async () => {
+    let paid = 0;
+    const hasty = (key: string, payload: unknown) =>
+      defineGraph({
+        name: "hasty",
+        state: defineState({ log: list(z.string()) }),
+        interrupts: { approve: z.boolean() },
+      })
+        .nodes({
+          pay: async (_state, { interrupt }) => {
+            try {
+              await interrupt(fromJavaScript<"approve">(key), { payload });
+            } catch {
+              // As if nobody had to be asked.
+            }
+            paid++;
+            return { log: ["paid"] };
+          },
+        })
+        .edges({ [START]: "pay", pay: END });
+    const store = memoryStore();
+    await failureOf(run(hasty("approve", 1), {}).result, "missing_store");
+    await failureOf(run(hasty("approved", 1), { store, thread: "a" }).result, "unknown_interrupt");
+    await failureOf(
+      run(
+        hasty("approve", () => 1),
+        { store, thread: "b" },
+      ).result,
+      "unencodable_value",
+    );
+    expect(paid).toBe(0);
   });
 
   test("a key that the graph does not declare, and a payload that does not fit, are errors of the node", async () => {
@@ -331,5 +451,28 @@ describe("answering", () => {
     });
     const done = await resume(graph, { store, thread: "t", answers: { "0:0:say:3": "c", "0:0:say:2": "b" } }).result;
     expect(done.state.log).toEqual(["a", "b", "c"]);
+  });
+
+  test("of several questions of one key each answer goes to the question that showed the same, in whatever order they are asked again", async () => {
+    let pass = 0;
+    const graph = defineGraph({
+      name: "items",
+      state: defineState({ log: list(z.string()) }),
+      interrupts: { ok: z.string() },
+    })
+      .nodes({
+        a: async (_state, { interrupt }) => {
+          const items = pass++ === 0 ? ["x", "y", "z"] : ["z", "y", "x"];
+          const said = await Promise.all(items.map(async (item) => [item, await interrupt("ok", { payload: item })]));
+          return { log: said.map(([item, answer]) => `${item}: ${answer}`).sort() };
+        },
+      })
+      .edges({ [START]: "a", a: END });
+    const store = memoryStore();
+    const first = await run(graph, { store, thread: "t" }).result;
+    if (first.status !== "waiting") throw new Error(first.status);
+    const answers = Object.fromEntries(first.interrupts.map(({ id, payload }) => [id, `yes to ${payload}`]));
+    const { state } = await resume(graph, { store, thread: "t", answers }).result;
+    expect(state.log).toEqual(["x: yes to x", "y: yes to y", "z: yes to z"]);
   });
 });

@@ -36,7 +36,7 @@ function cached(body: (state: LogState) => unknown, policy: Partial<CachePolicy<
 }
 
 describe("a cached node", () => {
-  test("a hit skips the body and hands back its outcome, on any thread, and the event says so", async () => {
+  test("E19 a hit skips the body and hands back its outcome, on any thread, and the event says so", async () => {
     const world = virtualWorld();
     let ran = 0;
     const graph = cached((state) => {
@@ -56,7 +56,7 @@ describe("a cached node", () => {
     expect(Object.isFrozen(results[2])).toBe(true);
   });
 
-  test("a result counts until its time is over", async () => {
+  test("E19 a result counts until its time is over", async () => {
     const world = virtualWorld();
     const at: number[] = [];
     const graph = cached(() => void at.push(world.clock.monotonic()), { ttlMs: 100 });
@@ -193,25 +193,25 @@ describe("a cache in trouble", () => {
     expect(world.lines.map(({ message }) => message)).toEqual([`the cache of the node "a" ${said}`]);
   });
 
-  test.each([
-    ["what cannot be saved", { log: [() => 1] }],
-    ["what lives in the process", { client: { call: () => 1 } }],
-  ])("%s is not kept", async (_name, returned) => {
-    const world = virtualWorld();
-    let ran = 0;
-    const graph = cached(() => {
-      ran++;
-      return returned;
-    });
-    for (let nth = 0; nth < 2; nth++) {
-      await run(graph, { world }).result;
-      await world.settle();
-    }
-    expect(ran).toBe(2);
-    expect(world.lines.map(({ message }) => message)).toEqual(
-      Array.from({ length: 2 }, () => 'the cache of the node "a" did not take a result'),
-    );
-  });
+  test.each([["what lives in the process", { client: { call: () => 1 } }]])(
+    "%s is not kept",
+    async (_name, returned) => {
+      const world = virtualWorld();
+      let ran = 0;
+      const graph = cached(() => {
+        ran++;
+        return returned;
+      });
+      for (let nth = 0; nth < 2; nth++) {
+        await run(graph, { world }).result;
+        await world.settle();
+      }
+      expect(ran).toBe(2);
+      expect(world.lines.map(({ message }) => message)).toEqual(
+        Array.from({ length: 2 }, () => 'the cache of the node "a" did not take a result'),
+      );
+    },
+  );
 
   test("a key that throws, or is no text, fails the node and names it", async () => {
     const thrown = await failureOf(

@@ -229,13 +229,18 @@ describe("a node declared once", () => {
     expect((await run(alone, {}).result).state.log).toEqual(["paid"]);
   });
 
-  test("leaves no row behind when it is done", async () => {
+  test.each([
+    ["alone", ["pay"]],
+    ["beside a sibling", ["pay", "b"]],
+  ] as const)("leaves its result behind when it is done, for other branches, %s", async (_name, first) => {
     const store = memoryStore();
     const graph = defineGraph({ name: "shop", state: Log })
       .nodes({ pay: { run: () => ({ log: ["paid"] }), effect: "once" }, b: () => undefined })
-      .edges({ [START]: ["pay", "b"], pay: END, b: END });
+      .edges({ [START]: route(["pay", "b"], () => first, { many: true }), pay: END, b: END });
     await run(graph, { store, thread: "t" }).result;
-    expect(await store.effects("t", "main")).toEqual([]);
+    expect(await store.effects("t", "main")).toMatchObject([
+      { kind: "task", name: "pay", effect: "once", state: "ok", outcome: expect.stringContaining("paid") },
+    ]);
   });
 });
 

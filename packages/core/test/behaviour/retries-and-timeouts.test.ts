@@ -23,7 +23,7 @@ function one(body: (runtime: NodeRuntime) => Promise<string> | string, policy: N
 }
 
 describe("retry", () => {
-  test("a failed body is tried again after growing delays, and knows its attempt", async () => {
+  test("E19 a failed body is tried again after growing delays, and knows its attempt", async () => {
     const world = virtualWorld();
     const at: number[] = [];
     const graph = one(
@@ -50,7 +50,7 @@ describe("retry", () => {
     expect(only(events, "task.completed")).toHaveLength(1);
   });
 
-  test("when the attempts are used up the last failure is told, with its attempt", async () => {
+  test("E19 when the attempts are used up the last failure is told, with its attempt", async () => {
     const world = virtualWorld();
     const handle = run(
       one(
@@ -85,7 +85,7 @@ describe("retry", () => {
     expect(tries).toBe(1);
   });
 
-  test("`on` decides, and when it throws itself the failure that it was asked about is told", async () => {
+  test("E19 `on` decides, and when it throws itself the failure that it was asked about is told", async () => {
     const world = virtualWorld();
     const asked: unknown[] = [];
     let tries = 0;

@@ -526,6 +526,24 @@ test("E22 events of an inner graph carry the path to it, in order, and say no en
   expect(durable).toEqual(durable.map((_, index) => index + (durable[0] ?? 0)));
 });
 
+test("graphs that commit side by side: no event carries the number of a fact that was not told yet", async () => {
+  const inner = defineGraph({ name: "inner", state: defineState({ log: list(z.string()) }) })
+    .nodes({ one: () => ({ log: ["one"] }), two: () => ({ log: ["two"] }) })
+    .edges({ [START]: "one", one: "two", two: END });
+  const call = subgraph(inner, { input: () => ({}), output: ({ log }) => ({ log }) });
+  const outer = defineGraph({ name: "outer", state: defineState({ log: list(z.string()) }) })
+    .nodes({ a: call, b: call, quick: async () => ({ log: ["quick"] }) })
+    .edges({ [START]: ["a", "b", "quick"], a: END, b: END, quick: END });
+  const handle = run(outer, { store: memoryStore(), thread: "t" });
+  const numbers: number[] = [];
+  handle.on(({ seq }) => numbers.push(seq));
+  await handle.result;
+  expect(numbers).toEqual([...numbers].sort((before, after) => before - after));
+  expect(new Set(numbers)).toEqual(
+    new Set(Array.from({ length: numbers[numbers.length - 1] ?? 0 }, (_, index) => index + 1)),
+  );
+});
+
 test("E22 time travel reaches inside: its steps are seen, and a fork from one of them goes on there", async () => {
   const log: string[] = [];
   const store = memoryStore();

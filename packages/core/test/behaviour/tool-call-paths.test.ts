@@ -175,16 +175,16 @@ const simple = getSimplePaths(toolCallMachine, { toState: ({ status }) => status
 const arrowsOf = (path: readonly string[]): readonly string[] =>
   path.slice(1).map((to, index) => `${path[index]} → ${to}`);
 
-describe("K3 a call", () => {
-  test.each(scenarios)("that $how goes $path", async (scenario) => {
+describe("a call", () => {
+  test.each(scenarios)("K3 a call that $how goes $path", async (scenario) => {
     expect(await pathOf(scenario)).toBe(scenario.path);
   });
 });
 
-describe("K3 the paths of the machine", () => {
+describe("the paths of the machine", () => {
   const taken = scenarios.map(({ path }) => path.split(" → "));
 
-  test("that come back to no state are taken by a call each, unless they hold an arrow that no call takes yet", () => {
+  test("K3 paths that come back to no state are taken by a call each, unless they hold an arrow that no call takes yet", () => {
     const reserved = new Set(unreached(taken));
     const open = simple.filter((path) => !arrowsOf(path).some((arrow) => reserved.has(arrow)));
     expect(open.length).toBeGreaterThan(6);
@@ -192,7 +192,7 @@ describe("K3 the paths of the machine", () => {
     expect(open.map((path) => path.join(" → ")).filter((path) => !known.has(path))).toEqual([]);
   });
 
-  test("hold these arrows that no call takes: a skip has no cause, and a cancel in the midst of a call is a result of it", () => {
+  test("K3 the paths hold these arrows that no call takes: a skip has no cause, and a cancel in the midst of a call is a result of it", () => {
     const cancelEarly = [
       "resolved",
       "validated",

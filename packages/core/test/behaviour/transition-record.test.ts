@@ -44,8 +44,8 @@ async function recordsOf(handle: RunHandle<unknown>, world = virtualWorld()): Pr
   return only(events, "transition.taken");
 }
 
-describe("E55 a transition is told with", () => {
-  test("sequence, time, path, event, from, to, guards with their result, effects, deltas, duration and bytes", async () => {
+describe("a transition is told with", () => {
+  test("E55 sequence, time, path, event, from, to, guards with their result, effects, deltas, duration and bytes", async () => {
     const world = virtualWorld(1_000);
     const store = memoryStore();
     const records = await recordsOf(run(line(world), { store, thread: "t", world }), world);
@@ -53,14 +53,14 @@ describe("E55 a transition is told with", () => {
     expect(records.slice(0, 3)).toEqual([
       {
         type: "transition.taken",
-        ...{ seq: 1, at: 1_000, path: ["line"], event: "step.commit", from: "start", to: { count: "executing" } },
+        ...{ seq: 2, at: 1_000, path: ["line"], event: "step.commit", from: "start", to: { count: "executing" } },
         guards: [{ guard: "to", params: { target: "count" }, result: true }],
         effects: ["count"],
         ...{ changes: {}, bytes: 0, durationMs: 0 },
       },
       {
         type: "transition.taken",
-        ...{ seq: 1, at: 1_007, path: ["line"], event: "xstate.done.actor.count" },
+        ...{ seq: 2, at: 1_007, path: ["line"], event: "xstate.done.actor.count" },
         ...{ from: { count: "executing" }, to: { count: "committing" } },
         guards: [],
         effects: ["count.commit"],
@@ -68,7 +68,7 @@ describe("E55 a transition is told with", () => {
       },
       {
         type: "transition.taken",
-        ...{ seq: 2, at: 1_007, path: ["line"], event: "step.commit" },
+        ...{ seq: 3, at: 1_007, path: ["line"], event: "step.commit" },
         ...{ from: { count: "committing" }, to: { check: "executing" } },
         guards: [{ guard: "to", params: { target: "check" }, result: true }],
         effects: ["check"],
@@ -79,7 +79,7 @@ describe("E55 a transition is told with", () => {
     expect(records[2]?.bytes).toBeGreaterThan(0);
   });
 
-  test("the guards that said no, in the order in which they were asked", async () => {
+  test("E55 the guards that said no, in the order in which they were asked", async () => {
     const world = virtualWorld();
     const records = await recordsOf(run(line(world), { world }), world);
     expect(records.at(-1)).toMatchObject({
@@ -91,7 +91,7 @@ describe("E55 a transition is told with", () => {
     });
   });
 
-  test("the path that leads to the machine of an inner graph", async () => {
+  test("E55 the path that leads to the machine of an inner graph", async () => {
     const inner = defineGraph({ name: "inner", state: Count })
       .nodes({ work: () => ({ n: 5 }) })
       .edges({ [START]: "work", work: END });
@@ -109,7 +109,7 @@ describe("E55 a transition is told with", () => {
     ]);
   });
 
-  test("what a machine drawn by hand asked: names, and functions written in place", async () => {
+  test("E55 what a machine drawn by hand asked: names, and functions written in place", async () => {
     const machine = setup({
       types: { context: {} as { n: number } },
       actors: { work: fromPromise(async () => 3) },
@@ -153,7 +153,7 @@ describe("E55 a transition is told with", () => {
     expect(records[1]?.bytes).toBeGreaterThan(0);
   });
 
-  test("what saves nothing, in a run without a store: deltas and duration, and no bytes", async () => {
+  test("E55 what saves nothing, in a run without a store: deltas and duration, and no bytes", async () => {
     const world = virtualWorld();
     const records = await recordsOf(run(line(world), { world }), world);
     expect(records[2]).toMatchObject({ changes: { n: { kind: "replace", value: 1 } }, bytes: 0, durationMs: 7 });

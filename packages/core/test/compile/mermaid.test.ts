@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { createMachine } from "xstate";
 import * as z from "zod";
@@ -7,8 +6,6 @@ import {
   defineState,
   durable,
   END,
-  goto,
-  gotos,
   join,
   list,
   route,
@@ -19,19 +16,6 @@ import {
   toMermaid,
 } from "../../src/index.ts";
 import { readMermaid } from "../support/read-mermaid.ts";
-
-test("the picture in the tour is that of its graph", () => {
-  const Pay = defineState({ amount: z.number(), paid: z.boolean().default(false) });
-  const payment = defineGraph({ name: "payment", state: Pay })
-    .nodes({
-      approve: (state) => (state.amount < 100 ? goto("pay") : goto("decline")),
-      pay: () => ({ paid: true }),
-      decline: () => ({ paid: false }),
-    })
-    .edges({ [START]: "approve", approve: gotos("pay", "decline"), pay: END, decline: END });
-  const page = readFileSync(new URL("../../../../docs/tour/1-a-graph-that-waits.md", import.meta.url), "utf8");
-  expect(page).toContain(`\`\`\`mermaid\n${toMermaid(payment)}\`\`\``);
-});
 
 test("a picture has every edge that can be taken and none that cannot", () => {
   const state = defineState({ items: list(z.string()) });

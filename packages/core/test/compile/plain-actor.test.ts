@@ -54,8 +54,8 @@ async function statesOf(graph: Graph): Promise<readonly Json[]> {
   return stood;
 }
 
-describe("E51 a graph's machine runs under a plain createActor with provided actors", () => {
-  test("one node at a time, in a loop, to its end", async () => {
+describe("a graph's machine runs under a plain createActor with provided actors", () => {
+  test("E51 one node at a time, in a loop, to its end", async () => {
     const graph = defineGraph({ name: "line", state: defineState({ n: z.number().default(0) }) })
       .nodes({ count: (state) => ({ n: state.n + 1 }), check: () => undefined })
       .edges({
@@ -72,7 +72,7 @@ describe("E51 a graph's machine runs under a plain createActor with provided act
     expect(stood.slice(1)).toEqual(await statesOf(graph as Graph));
   });
 
-  test("parallel nodes, a fan-out and a join, each superstep committed once", async () => {
+  test("E51 parallel nodes, a fan-out and a join, each superstep committed once", async () => {
     const graph = defineGraph({ name: "fan", state: defineState({ seen: list(z.string()) }) })
       .nodes({
         plan: () => undefined,
@@ -95,7 +95,7 @@ describe("E51 a graph's machine runs under a plain createActor with provided act
     expect(stood.slice(1)).toEqual(await statesOf(graph as Graph));
   });
 
-  test("a node that fails rests there, and goes on when it is told to", async () => {
+  test("E51 a node that fails rests there, and goes on when it is told to", async () => {
     const graph = defineGraph({ name: "line", state: defineState({}) })
       .nodes({ work: () => undefined })
       .edges({ [START]: "work", work: END });

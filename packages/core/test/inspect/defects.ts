@@ -1,7 +1,6 @@
 /** Graphs with planted defects: what `checkGraph` must say of each, with the shortest way there. */
 import * as z from "zod";
 import {
-  defineGraph,
   defineState,
   defineTool,
   END,
@@ -16,11 +15,14 @@ import {
   list,
   messages,
   route,
+  type Schema,
   START,
   sends,
+  subgraph,
   task,
   toolNode,
 } from "../../src/index.ts";
+import { fromJavaScript, looseGraph } from "../support/from-javascript.ts";
 
 /** A graph of which only the tests know nodes and channels. */
 export type AnyGraph = Graph<GraphTypes & { readonly state: Record<string, unknown> }>;
@@ -29,7 +31,7 @@ export type AnyGraph = Graph<GraphTypes & { readonly state: Record<string, unkno
 export interface Defect {
   readonly name: string;
   readonly graph: AnyGraph;
-  readonly options?: { readonly limit?: number; readonly writes?: Readonly<Record<string, readonly string[]>> };
+  readonly limit?: number;
   readonly finds: readonly Found[];
 }
 
@@ -57,9 +59,9 @@ export function shape(
   const nodes = Object.keys(edges)
     .filter((name) => name !== START)
     .map((name) => [name, special[name] ?? node(name)]);
-  return defineGraph({ name: "shape", state: State, interrupts })
-    .nodes(Object.fromEntries(nodes) as Record<string, () => undefined>)
-    .edges(edges as never) as unknown as AnyGraph;
+  return fromJavaScript<AnyGraph>(
+    looseGraph({ name: "shape", state: State, interrupts }, Object.fromEntries(nodes), edges),
+  );
 }
 
 /** A route whose choice does not matter. */
@@ -84,8 +86,19 @@ const ping = defineTool({
   effect: "pure",
   run: () => "pong",
 });
-const tools = (): unknown => toolNode({ tools: [ping] });
-const deferred = (): unknown => ({ defer: true, run: () => undefined });
+/** A tool node. */
+export const tools = (): unknown => toolNode({ tools: [ping] });
+/** A node that waits until nothing else is runnable. */
+export const deferred = (claims: object = {}): unknown => ({ defer: true, run: () => undefined, ...claims });
+/** A node that says what it writes. */
+export const writing = (...writes: readonly string[]): unknown => ({ writes, run: () => undefined });
+/** A task node that does. */
+export const sentWriting = (...writes: readonly string[]): unknown =>
+  task(z.unknown(), () => undefined, { writes: writes as never });
+/** A node that says what it asks. */
+export const asking = (...asks: readonly string[]): unknown => ({ asks, run: () => undefined });
+/** A graph as a node. */
+export const call = (graph: AnyGraph): unknown => subgraph(graph, { input: () => ({}), output: () => undefined });
 
 /** A graph with the machine of another. */
 export function withMachine(graph: AnyGraph, machine: GraphMachine): AnyGraph {
@@ -94,6 +107,12 @@ export function withMachine(graph: AnyGraph, machine: GraphMachine): AnyGraph {
     { ...Object.getOwnPropertyDescriptors(graph), machine: { value: machine } },
   ) as AnyGraph;
 }
+
+const verdict = writing("verdict");
+const undescribed: Schema<string> = {
+  "~standard": { version: 1, vendor: "plain", validate: (value) => ({ value: String(value) }) },
+};
+const stuck = shape({ [START]: ["a", "b"], a: join("z"), b: either("c", END), c: join("z"), z: END });
 
 /** Every defect, smallest first within its kind. */
 export const defects: readonly Defect[] = [
@@ -207,32 +226,33 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "two nodes of one superstep that write one channel",
-    graph: shape({ [START]: ["a", "b"], a: END, b: END }),
-    options: { writes: { a: ["verdict", "log"], b: ["verdict", "log"] } },
+    graph: shape(
+      { [START]: ["a", "b"], a: END, b: END },
+      { a: writing("verdict", "log"), b: writing("verdict", "log") },
+    ),
     finds: [{ rule: "lost_write", path: "start → a + b", says: '"a" and "b" write the channel "verdict"' }],
   },
   {
     name: "two nodes that write one channel, side by side on one of two ways",
-    graph: shape({ [START]: "a", a: either("b", "c"), b: "d", c: ["b", "d"], d: END }),
-    options: { writes: { b: ["flash"], d: ["flash"] } },
+    graph: shape(
+      { [START]: "a", a: either("b", "c"), b: "d", c: ["b", "d"], d: END },
+      { b: writing("flash"), d: writing("flash") },
+    ),
     finds: [{ rule: "lost_write", path: "start → a → c → b + d", says: 'the channel "flash"' }],
   },
   {
     name: "tasks of one send that write one channel",
-    graph: shape({ [START]: "a", a: each("T", END), T: END }),
-    options: { writes: { T: ["verdict"] } },
+    graph: shape({ [START]: "a", a: each("T", END), T: END }, { T: sentWriting("verdict") }),
     finds: [{ rule: "lost_write", path: "start → a → T", says: 'two tasks of "T"' }],
   },
   {
     name: "nodes that only many tasks of one send lead to together",
-    graph: shape({ [START]: each("T", END), T: gotos("x", "y"), x: END, y: END }),
-    options: { writes: { x: ["verdict"], y: ["verdict"] } },
+    graph: shape({ [START]: each("T", END), T: gotos("x", "y"), x: END, y: END }, { x: verdict, y: verdict }),
     finds: [{ rule: "lost_write", path: "start → T → x + y", says: '"x" and "y"' }],
   },
   {
     name: "nodes that many tasks of one node's own sends lead to together",
-    graph: shape({ [START]: "a", a: gotos("T"), T: gotos("x", "y"), x: END, y: END }),
-    options: { writes: { x: ["verdict"], y: ["verdict"] } },
+    graph: shape({ [START]: "a", a: gotos("T"), T: gotos("x", "y"), x: END, y: END }, { x: verdict, y: verdict }),
     finds: [{ rule: "lost_write", path: "start → a → T → x + y", says: '"x" and "y"' }],
   },
   {
@@ -267,7 +287,7 @@ export const defects: readonly Defect[] = [
       f: END,
       g: END,
     }),
-    options: { limit: 1_000 },
+    limit: 1_000,
     finds: [{ rule: "unchecked", path: "start → a + b", says: "more than 1000 supersteps" }],
   },
   {
@@ -284,7 +304,212 @@ export const defects: readonly Defect[] = [
       shape({ [START]: ["a", "b"], a: "c", b: "c", c: END }),
       shape({ [START]: ["a", "b"], a: END, b: END }).machine,
     ),
-    finds: [{ rule: "machine_differs", path: "start", says: '"c"' }],
+    finds: [{ rule: "machine_differs", path: "start → a + b", says: 'leads to "c"' }],
+  },
+  {
+    name: "sends into a join that select nothing and end",
+    graph: shape({ [START]: ["a", "b"], a: each("T", END), T: join("z"), b: join("z"), z: END }),
+    finds: [{ rule: "dead_end", path: "start → a + b → (nothing runs)", says: 'still waits for "T"' }],
+  },
+  {
+    name: "a join in a loop that one side leaves in the second round",
+    graph: shape({
+      [START]: ["a", "b"],
+      a: join("z"),
+      b: join("z"),
+      z: either("again", END),
+      again: some("a", "b"),
+    }),
+    finds: [
+      { rule: "dead_end", path: "start → a + b → z → again → a → (nothing runs)", says: 'still waits for "b"' },
+      { rule: "dead_end", path: "start → a + b → z → again → b → (nothing runs)", says: 'still waits for "a"' },
+    ],
+  },
+  {
+    name: "a goto that leaves a fork before its join",
+    graph: shape({ [START]: ["a", "b"], a: join("z"), b: gotos("c", "d"), c: join("z"), d: END, z: END }),
+    finds: [{ rule: "dead_end", path: "start → a + b → (nothing runs)", says: 'still waits for "c"' }],
+  },
+  {
+    name: "two deferred nodes that were held together write one channel",
+    graph: shape(
+      { [START]: ["a", "b"], a: "y", b: "b2", b2: "z", y: END, z: END },
+      { y: deferred({ writes: ["verdict"] }), z: deferred({ writes: ["verdict"] }) },
+    ),
+    finds: [{ rule: "lost_write", path: "start → a + b → b2 → y + z", says: '"y" and "z"' }],
+  },
+  {
+    name: "a deferred node that its own loop keeps back beside a join",
+    graph: shape({ [START]: ["a", "z"], a: ["a", "b"], b: END, z: END }, { z: deferred() }),
+    finds: [{ rule: "endless_loop", path: "start → a → a + b → a + b", says: '"a" and "b"' }],
+  },
+  {
+    name: "tool nodes that begin together",
+    graph: shape({ [START]: ["t1", "t2"], t1: END, t2: END }, { t1: tools(), t2: tools() }),
+    finds: [{ rule: "answered_twice", path: "start → t1 + t2", says: "both make every call" }],
+  },
+  {
+    name: "a tool node whose command skips the join that waits for it",
+    graph: shape({ [START]: ["t", "b"], t: gotos("c"), c: join("z"), b: join("z"), z: END }, { t: tools() }),
+    finds: [{ rule: "dead_end", path: "start → t + b → (nothing runs)", says: 'still waits for "c"' }],
+  },
+  {
+    name: "a loop of a model and its tools that a fork keeps alive",
+    graph: shape({ [START]: "model", model: ["tools", "talk"], tools: "model", talk: END }, { tools: tools() }),
+    finds: [
+      { rule: "endless_loop", path: "start → model → tools + talk → model", says: '"model" and "tools" and "talk"' },
+    ],
+  },
+  {
+    name: "a question that nobody can answer, by the node that says it asks it",
+    graph: shape(
+      { [START]: "a", a: "b", b: END },
+      { a: asking("fine"), b: asking("approve") },
+      { fine: z.boolean(), approve: z.never() },
+    ),
+    finds: [{ rule: "unanswerable_interrupt", path: 'start → a → b → (b asks "approve")', says: "accepts nothing" }],
+  },
+  {
+    name: "a question that nobody can answer before it expires",
+    graph: shape({ [START]: "a", a: END }, {}, { approve: { answer: z.never(), expiresMs: 1_000 } }),
+    finds: [{ rule: "unanswerable_interrupt", path: 'start → a → (a asks "approve")', says: "can only expire" }],
+  },
+  {
+    name: "a question that only an error handler asks, and nobody can answer",
+    graph: shape(
+      { [START]: "a", a: "b", b: END },
+      { a: asking(), b: { effect: "once", run: () => undefined, onError: () => undefined } },
+      { approve: z.never() },
+    ),
+    finds: [{ rule: "unanswerable_interrupt", path: 'start → a → b → (b asks "approve")', says: "accepts nothing" }],
+  },
+  {
+    name: "a question that every node says it does not ask",
+    graph: shape(
+      { [START]: "a", a: "b", b: END },
+      { a: asking("fine"), b: { effect: "once", run: () => undefined } },
+      { fine: z.boolean(), approve: z.boolean() },
+    ),
+    finds: [{ rule: "unasked_interrupt", path: "start", says: 'no node asks "approve"' }],
+  },
+  {
+    name: "an answer that JSON cannot say",
+    graph: shape({ [START]: "a", a: END }, {}, { when: z.object({ day: z.date() }) }),
+    finds: [{ rule: "unseen_answer", path: 'start → a → (a asks "when")', says: "Date" }],
+  },
+  {
+    name: "an answer whose schema describes itself to nobody",
+    graph: shape({ [START]: "a", a: END }, {}, { when: undescribed }),
+    finds: [{ rule: "unseen_answer", path: 'start → a → (a asks "when")', says: "gives no JSON Schema" }],
+  },
+  {
+    name: "a graph inside with a dead end",
+    graph: shape({ [START]: "a", a: "call", call: END }, { call: call(stuck) }),
+    finds: [{ rule: "dead_end", path: "start → a → call → call.a + call.b → (nothing runs)", says: 'waits for "c"' }],
+  },
+  {
+    name: "a graph inside two nodes: told once, where it is nearest",
+    graph: shape(
+      { [START]: "far", far: ["one", "on"], one: END, on: "two", two: END },
+      { two: call(stuck), one: call(stuck) },
+    ),
+    finds: [
+      { rule: "dead_end", path: "start → far → one + on → one.a + one.b → (nothing runs)", says: 'waits for "c"' },
+    ],
+  },
+  {
+    name: "a graph inside a graph inside a graph that loops for ever",
+    graph: shape(
+      { [START]: "one", one: END },
+      {
+        one: call(
+          shape({ [START]: "x", x: "two", two: END }, { two: call(shape({ [START]: "a", a: ["a", "b"], b: END })) }),
+        ),
+      },
+    ),
+    finds: [
+      {
+        rule: "endless_loop",
+        path: "start → one → one.x → one.two → one.two.a → one.two.a + one.two.b → one.two.a + one.two.b",
+        says: '"one.two.a" and "one.two.b" run again',
+      },
+    ],
+  },
+  {
+    name: "a question inside that nobody can answer",
+    graph: shape(
+      { [START]: "research", research: END },
+      { research: call(shape({ [START]: "plan", plan: END }, {}, { scope: z.never() })) },
+    ),
+    finds: [
+      {
+        rule: "unanswerable_interrupt",
+        path: 'start → research → research.plan → (research.plan asks "research.scope")',
+        says: 'the interrupt "research.scope" waits for ever',
+      },
+    ],
+  },
+  {
+    name: "a question inside that nobody asks",
+    graph: shape(
+      { [START]: "research", research: END },
+      { research: call(shape({ [START]: "plan", plan: END }, { plan: asking() }, { scope: z.boolean() })) },
+    ),
+    finds: [{ rule: "unasked_interrupt", path: "start → research", says: 'no node asks "research.scope"' }],
+  },
+  {
+    name: "a question of the outer graph whose only node is a graph",
+    graph: shape(
+      { [START]: "research", research: END },
+      { research: call(shape({ [START]: "plan", plan: END })) },
+      { scope: z.boolean() },
+    ),
+    finds: [{ rule: "unasked_interrupt", path: "start", says: 'no node asks "scope"' }],
+  },
+  {
+    name: "sends inside that may select nothing",
+    graph: shape({ [START]: "call", call: END }, { call: call(shape({ [START]: each("T"), T: END })) }),
+    finds: [{ rule: "empty_sends", path: "start → call → (no items)", says: "{ otherwise: … }" }],
+  },
+  {
+    name: "two nodes inside that write one channel",
+    graph: shape(
+      { [START]: "call", call: END },
+      { call: call(shape({ [START]: ["a", "b"], a: END, b: END }, { a: verdict, b: verdict })) },
+    ),
+    finds: [{ rule: "lost_write", path: "start → call → call.a + call.b", says: '"call.a" and "call.b"' }],
+  },
+  {
+    name: "a graph and a node beside it that write one channel",
+    graph: shape(
+      { [START]: ["call", "b"], call: END, b: END },
+      { call: { writes: ["verdict"], run: call(shape({ [START]: "a", a: END })) }, b: verdict },
+    ),
+    finds: [{ rule: "lost_write", path: "start → call + b", says: '"call" and "b"' }],
+  },
+  {
+    name: "a graph inside with a machine that goes another way",
+    graph: shape(
+      { [START]: "call", call: END },
+      {
+        call: call(
+          withMachine(
+            shape({ [START]: "a", a: either("b", "c"), b: "c", c: END }),
+            shape({ [START]: "a", a: either("b", "c"), b: END, c: END }).machine,
+          ),
+        ),
+      },
+    ),
+    finds: [{ rule: "machine_differs", path: "start → call → call.a → call.b", says: '"step.commit"' }],
+  },
+  {
+    name: "a graph inside that is too wide to be walked",
+    graph: shape(
+      { [START]: "call", call: END },
+      { call: call(shape({ [START]: some("a", "b", "c", "d", "e"), a: END, b: END, c: END, d: END, e: END })) },
+    ),
+    limit: 10,
+    finds: [{ rule: "unchecked", path: "start → call", says: "more than 10 supersteps" }],
   },
   {
     name: "two defects at once, the nearer one first",

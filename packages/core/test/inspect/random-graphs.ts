@@ -2,26 +2,31 @@
 import fc from "fast-check";
 import * as z from "zod";
 import {
-  defineGraph,
   defineState,
   END,
   type Graph,
+  type GraphDefaults,
   goto,
   gotos,
+  type InterruptShape,
+  isStatewrightError,
   join,
   type NodeRuntime,
   route,
   START,
+  type StateTypes,
   send,
   sends,
   task,
 } from "../../src/index.ts";
+import { looseGraph } from "../support/from-javascript.ts";
 
-/** Where control may go after a node. */
-export type EdgeDrawing =
+/** Where control may go after a node, and whether the node waits until nothing else is runnable. */
+export type EdgeDrawing = { readonly deferred?: boolean } & (
   | { readonly kind: "to" | "route" | "some" | "gotos"; readonly targets: readonly string[] }
   | { readonly kind: "sends"; readonly target: string; readonly otherwise?: string }
-  | { readonly kind: "join"; readonly target: string };
+  | { readonly kind: "join"; readonly target: string }
+);
 
 /** Edges by source. Names with a capital letter are task nodes. */
 export type GraphDrawing = Readonly<Record<string, EdgeDrawing>>;
@@ -132,14 +137,25 @@ export const anyDrawings: fc.Arbitrary<GraphDrawing> = fc
               ),
           ]),
     );
-    return fc.record(Object.fromEntries([START, ...names, ...taking].map((name) => [name, edge])));
+    const drawn = fc
+      .record({ edge, deferred: fc.nat(7) })
+      .map(({ edge: way, deferred }): EdgeDrawing => (deferred === 0 ? { ...way, deferred: true } : way));
+    return fc.record(Object.fromEntries([START, ...names, ...taking].map((name) => [name, drawn])));
   });
+
+/** What a drawn graph may have besides. */
+export interface DrawnOptions {
+  /** Where to go for certain, if anywhere: chance decides about the rest. */
+  readonly lead?: (targets: readonly string[]) => string | undefined;
+  readonly defaults?: GraphDefaults<StateTypes, unknown, InterruptShape>;
+}
 
 /** A graph from its drawing; `pick` decides what nodes and edges do. */
 export function graphOf(
   drawing: GraphDrawing,
   pick: (below: number) => number,
   body: NodeBody = () => undefined,
+  { lead = () => undefined, defaults = {} }: DrawnOptions = {},
 ): Graph {
   const edge = (drawn: EdgeDrawing): unknown => {
     switch (drawn.kind) {
@@ -150,34 +166,82 @@ export function graphOf(
       case "gotos":
         return gotos(...drawn.targets);
       case "route":
-        return route(drawn.targets, () => drawn.targets[pick(drawn.targets.length)] ?? END);
+        return route(drawn.targets, () => lead(drawn.targets) ?? drawn.targets[pick(drawn.targets.length)] ?? END);
       case "some": {
-        const chosen = (): string[] => drawn.targets.filter(() => pick(2) === 0);
-        return route(drawn.targets, () => [drawn.targets[pick(drawn.targets.length)] ?? END, ...chosen()], {
-          many: true,
-        });
+        const any = (): string[] => drawn.targets.filter(() => pick(2) === 0);
+        const choose = (): string[] => {
+          const led = lead(drawn.targets);
+          return led === undefined ? [drawn.targets[pick(drawn.targets.length)] ?? END, ...any()] : [led];
+        };
+        return route(drawn.targets, choose, { many: true });
       }
-      case "sends":
-        return sends(
-          drawn.target,
-          () => Array.from({ length: pick(4) }),
-          drawn.otherwise === undefined ? {} : { otherwise: drawn.otherwise },
-        );
+      case "sends": {
+        const { target, otherwise } = drawn;
+        const count = (): number => {
+          const led = lead(otherwise === undefined ? [target] : [target, otherwise]);
+          return led === undefined ? pick(4) : led === target ? 1 : 0;
+        };
+        const select = (): unknown[] => Array.from({ length: count() });
+        return sends(target, select, otherwise === undefined ? {} : { otherwise });
+      }
     }
   };
   const nodes = Object.entries(drawing).flatMap(([name, drawn]) => {
     if (name === START) return [];
     const works = async (_state: unknown, runtime: NodeRuntime): Promise<unknown> => {
       await body(runtime);
-      return drawn.kind === "gotos" ? commands(drawn.targets, pick) : undefined;
+      return drawn.kind === "gotos" && lead([END]) === undefined ? commands(drawn.targets, pick) : undefined;
     };
-    return [[name, isTask(name) ? task(z.unknown(), works as never) : works]];
+    const defer = drawn.deferred === true;
+    return [[name, isTask(name) ? task(z.unknown(), works as never, { defer }) : { defer, run: works }]];
   });
-  return defineGraph({ name: "drawn", state: defineState({}), interrupts: { ask: z.boolean() } })
-    .nodes(Object.fromEntries(nodes) as Record<string, () => undefined>)
-    .edges(
-      Object.fromEntries(Object.entries(drawing).map(([name, drawn]) => [name, edge(drawn)])) as never,
-    ) as unknown as Graph;
+  const edges = Object.fromEntries(Object.entries(drawing).map(([name, drawn]) => [name, edge(drawn)]));
+  const options = { name: "drawn", state: defineState({}), interrupts: { ask: z.boolean() }, defaults };
+  return looseGraph(options, Object.fromEntries(nodes), edges);
+}
+
+/**
+ * How many choices each node is from the end, if every choice leads there the shortest way: an edge to several nodes is as
+ * far as the farthest. Absent where no choice makes it end.
+ */
+export function distancesToEnd(drawing: GraphDrawing): ReadonlyMap<string, number> {
+  const known = new Map<string, number>([[END, 0]]);
+  const far = (target: string): number => known.get(target) ?? Number.POSITIVE_INFINITY;
+  const ofEdge = (drawn: EdgeDrawing): number => {
+    switch (drawn.kind) {
+      case "to":
+        return Math.max(...drawn.targets.map(far));
+      case "join":
+        return far(drawn.target);
+      case "gotos":
+        return 0;
+      case "route":
+      case "some":
+        return Math.min(...drawn.targets.map(far));
+      case "sends":
+        return Math.min(far(drawn.target), far(drawn.otherwise ?? drawn.target));
+    }
+  };
+  for (let grown = true; grown; ) {
+    grown = false;
+    for (const [name, drawn] of Object.entries(drawing)) {
+      const distance = 1 + ofEdge(drawn);
+      if (known.has(name) || distance === Number.POSITIVE_INFINITY) continue;
+      known.set(name, distance);
+      grown = true;
+    }
+  }
+  return known;
+}
+
+/** A graph of a drawing, or nothing where it does not compile. */
+export function ifCompiled(make: () => Graph): Graph | undefined {
+  try {
+    return make();
+  } catch (error) {
+    if (isStatewrightError(error, "invalid_graph")) return undefined;
+    throw error;
+  }
 }
 
 /** What every node of a graph does. */

@@ -16,7 +16,11 @@ import {
   update,
 } from "../../src/index.ts";
 
-const State = defineState({ files: z.array(z.string()).default([]), verdict: z.string().default(""), log: list(z.string()) });
+const State = defineState({
+  files: z.array(z.string()).default([]),
+  verdict: z.string().default(""),
+  log: list(z.string()),
+});
 const start = defineGraph({ name: "claims", state: State, interrupts: { approve: z.boolean(), note: z.string() } });
 const inner = defineGraph({ name: "inner", state: State })
   .nodes({ a: () => undefined })
@@ -37,6 +41,7 @@ function claims() {
         onError: (_state, { error }) => ({ log: [error.message] }),
       },
       b: { asks: [], writes: [], run: () => undefined },
+      d: { writes: ["log"], run: (state) => (state.verdict === "" ? goto("b") : goto("c", { log: ["d"] })) },
       c: { writes: ["files"], run: () => update((draft) => void draft.files.push("c")) },
       call: {
         writes: ["log"],
@@ -58,7 +63,8 @@ function claims() {
       b: "c",
       c: sends("each", (state) => state.files, { otherwise: "call" }),
       call: END,
-      each: "call",
+      each: "d",
+      d: gotos("b", "c"),
     });
 }
 

@@ -403,6 +403,32 @@ wrong("an interrupt that is no schema", () => {
   // @ts-expect-error Type 'string' is not assignable to type 'InterruptDeclaration'
   defineGraph({ name: "ask", state: Shop, interrupts: { name: "text" } });
 });
+wrong("an answer for the end of a question's time that its schema does not take", () => {
+  const name = { answer: z.enum(["ann", "bob"]), expiresMs: 5 };
+  defineGraph({ name: "ask", state: Shop, interrupts: { name: { ...name, onExpire: "ann" }, other: z.string() } });
+  // @ts-expect-error is not assignable to type '"has an onExpire that is no answer to it"'
+  defineGraph({ name: "ask", state: Shop, interrupts: { name: { ...name, onExpire: "eve" }, other: z.string() } });
+});
+wrong("a question in asks that the graph does not declare", () => {
+  pay.nodes({ a: { asks: ["name"], run: () => undefined } });
+  // @ts-expect-error Type '"nmae"' is not assignable to type '"approve" | "name"'
+  pay.nodes({ a: { asks: ["nmae"], run: () => undefined } });
+});
+wrong("a channel in writes that the state does not have", () => {
+  pay.nodes({ a: { writes: ["amount"], run: () => undefined } });
+  // @ts-expect-error Type '"amuont"' is not assignable to type
+  pay.nodes({ a: { writes: ["amuont"], run: () => undefined } });
+});
+wrong("an update that the node's writes do not list", () => {
+  start.nodes({ a: { writes: ["verdict", "notes"], run: () => ({ verdict: "ship", notes: [] }) } });
+  // @ts-expect-error returns a channel that its writes do not list: notes
+  start.nodes({ a: { writes: ["verdict"], run: () => ({ verdict: "ship", notes: [] }) } });
+});
+wrong("an update of a task node that its writes do not list", () => {
+  start.nodes({ a: task(File, () => ({ notes: [] }), { writes: ["notes"] }) });
+  // @ts-expect-error returns a channel that its writes do not list: notes
+  start.nodes({ a: task(File, () => ({ notes: [] }), { writes: ["verdict"] }) });
+});
 
 // Running and resuming.
 

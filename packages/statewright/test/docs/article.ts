@@ -38,6 +38,9 @@ export const article = defineGraph({
   version: 1,
   state: Article,
   context: Desk,
+  private: ["issues", "round", "weak"],
+  input: z.object({ topic: z.string().trim().min(1) }),
+  output: z.object({ topic: z.string(), parts: z.record(z.string(), z.string()) }),
   interrupts: {
     publish: { payload: z.object({ to: z.string(), parts: z.number() }), answer: z.enum(["yes", "again"]) },
   },

@@ -3,7 +3,9 @@ import * as z from "zod";
 
 const Deploy = defineState({ risky: z.boolean().default(false), note: z.string().optional() });
 
-const nodes = defineGraph({ name: "deploy", state: Deploy }).nodes({
+const start = defineGraph({ name: "deploy", state: Deploy, interrupts: { allow: z.boolean() } });
+
+const nodes = start.nodes({
   test: () => ({ note: "all green" }),
   approve: () => ({ note: "looks good" }),
   sign: () => undefined,
@@ -18,11 +20,23 @@ const hasty = nodes.edges({
   sign: join("ship"),
   ship: END,
 });
-for (const { rule, path } of checkGraph(hasty).violations) console.log(rule, path.join(" → "));
+const { violations, unknownWrites } = checkGraph(hasty);
+for (const { rule, path } of violations) console.log(rule, path.join(" → "));
+console.log("may write anything:", unknownWrites.join(", "));
 
 // two nodes write one channel
-const writes = { test: ["note"], approve: ["note"] } as const;
-for (const { rule, path } of checkGraph(hasty, { writes }).violations) console.log(rule, path.join(" → "));
+const rivals = start
+  .nodes({
+    test: { writes: ["note"], asks: [], run: () => ({ note: "all green" }) },
+    approve: {
+      writes: ["note"],
+      asks: ["allow"],
+      run: async (_state, { interrupt }) => ({ note: (await interrupt("allow")) ? "looks good" : "not yet" }),
+    },
+    ship: { writes: [], asks: [], run: () => undefined },
+  })
+  .edges({ [START]: ["test", "approve"], test: join("ship"), approve: join("ship"), ship: END });
+for (const { rule, path } of checkGraph(rivals).violations) console.log(rule, path.join(" → "));
 
 // mended
 const sound = nodes.edges({
@@ -32,4 +46,4 @@ const sound = nodes.edges({
   test: "ship",
   ship: END,
 });
-console.log(checkGraph(sound, { writes }).violations.length, "violations");
+console.log(checkGraph(sound).violations.length, "violations");

@@ -1,4 +1,16 @@
-import { defineGraph, defineState, END, isStatewrightError, list, resume, run, START, sends, sqliteStore, task } from "statewright";
+import {
+  defineGraph,
+  defineState,
+  END,
+  isStatewrightError,
+  list,
+  resume,
+  run,
+  START,
+  sends,
+  sqliteStore,
+  task,
+} from "statewright";
 import * as z from "zod";
 
 const Digest = defineState({ urls: z.array(z.string()), pages: list(z.string()), summary: z.string().default("") });
@@ -73,7 +85,8 @@ console.log((await resume(digest, { store, thread: "thursday" }).result).status)
 
 // limits
 try {
-  await run(digest, { store, thread: "friday", input: { urls: ["a", "b", "c"] }, maxSteps: 1, maxConcurrency: 2 }).result;
+  await run(digest, { store, thread: "friday", input: { urls: ["a", "b", "c"] }, maxSteps: 1, maxConcurrency: 2 })
+    .result;
 } catch (error) {
   if (isStatewrightError(error, "step_limit")) console.log(error.code, error.place.step);
 }

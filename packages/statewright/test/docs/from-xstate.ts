@@ -16,7 +16,17 @@ import {
   START,
   toMachineJson,
 } from "statewright";
-import { assign, createActor, createMachine, fromCallback, fromPromise, SimulatedClock, setup, toPromise } from "xstate";
+import {
+  assign,
+  createActor,
+  createMachine,
+  fromCallback,
+  fromPromise,
+  type InspectionEvent,
+  SimulatedClock,
+  setup,
+  toPromise,
+} from "xstate";
 import { getShortestPaths } from "xstate/graph";
 import * as z from "zod";
 
@@ -76,17 +86,8 @@ other.send({ type: "NOW" });
 try {
   await resume(reminder, { store, thread: "ann", answers: { NOW: {} } }).result;
 } catch (error) {
-  if (isStatewrightError(error, "event_refused")) console.log(error.code);
+  if (isStatewrightError(error, "event_refused")) console.log(error.code, error.details);
 }
-
-// a delay of a week, another process: theirs
-const clock = new SimulatedClock();
-const left = createActor(machine, { clock, input: { to: "bob" } }).start();
-const snapshot = left.getPersistedSnapshot();
-left.stop();
-const restored = createActor(machine, { clock, snapshot, input: { to: "bob" } }).start();
-clock.increment(2 * week);
-console.log(restored.getSnapshot().value);
 
 // look back
 const { state } = await getState(reminder, { store, thread: "ann" });
@@ -97,32 +98,51 @@ const branch = await fork(reminder, { store, thread: "ann", at: 1, name: "skippe
 const answers = { SKIP: { by: "ann" } };
 console.log((await resume(reminder, { store, thread: "ann", branch, answers }).result).state.value);
 
+// a delay of a week, another process: theirs
+const clock = new SimulatedClock();
+const left = createActor(machine, { clock, input: { to: "bob" } }).start();
+const snapshot = left.getPersistedSnapshot();
+left.stop();
+const restored = createActor(machine, { clock, snapshot, input: { to: "bob" } }).start();
+clock.increment(2 * week);
+console.log(restored.getSnapshot().value);
+
 // a delay of a week, another process: ours
 const world = virtualClock();
 await run(reminder, { store, world, thread: "bob", input: { to: "bob" } }).result;
 await world.advance(week);
 const due = await store.timers({ dueBy: world.clock.now() });
-for (const { thread } of due) console.log(thread, (await resume(reminder, { store, world, thread }).result).state.value);
+for (const { thread } of due)
+  console.log(thread, (await resume(reminder, { store, world, thread }).result).state.value);
 
 // what may happen once
+let charges = 0;
 let begun: () => void = () => undefined;
 const charging = new Promise<void>((resolve) => {
   begun = resolve;
 });
 const bank = {
   charge: () => {
-    begun();
+    charges += 1;
+    if (charges === 3) begun();
     return new Promise<string>(() => undefined);
   },
 };
-const payment = durable(
-  setup({ actors: { charge: fromPromise(() => bank.charge()) } }).createMachine({
-    id: "payment",
-    initial: "charging",
-    states: { charging: { invoke: { src: "charge", onDone: "paid" } }, paid: { type: "final" } },
-  }),
-  { version: 1, effects: { charge: "once" } },
-);
+const paying = setup({ actors: { charge: fromPromise(() => bank.charge()) } }).createMachine({
+  id: "payment",
+  initial: "charging",
+  states: { charging: { invoke: { src: "charge", onDone: "paid" } }, paid: { type: "final" } },
+});
+
+// what may happen once: theirs
+const dying = createActor(paying).start();
+const underWay = dying.getPersistedSnapshot();
+dying.stop();
+createActor(paying, { snapshot: underWay }).start();
+console.log("charged", charges);
+
+// what may happen once: ours
+const payment = durable(paying, { version: 1, effects: { charge: "once" } });
 run(payment, { store, thread: "pay" });
 await charging;
 store.crash();
@@ -131,6 +151,13 @@ const asked = await resume(payment, { store: peer, thread: "pay" }).result;
 if (asked.status === "waiting") console.log(asked.interrupts.map(({ key, node }) => `${key} ${node}`).join());
 const told = { in_doubt: { happened: true, output: "receipt 7" } };
 console.log((await resume(payment, { store: peer, thread: "pay", answers: told }).result).state.value);
+console.log("charged", charges - 2);
+
+// inspection
+const seen = new Set<string>();
+const inspect = (event: InspectionEvent) => void seen.add(event.type);
+await run(reminder, { store: peer, thread: "eve", input: { to: "eve" }, inspect }).result;
+console.log([...seen].join(" "));
 
 // refused
 try {

@@ -44,7 +44,7 @@ const machine = setup({
   },
 });
 
-export const order = durable(machine, { version: 1, effects: { charge: "once", ship: "idempotent" } });
+const order = durable(machine, { version: 1, effects: { charge: "once", ship: "idempotent" } });
 
 const store = sqliteStore("orders.db");
 const first = await run(order, { store, thread: "order-9", input: { id: "9", cents: 900 } }).result;
@@ -57,3 +57,5 @@ for await (const step of history(order, { store, thread: "order-9" })) {
   console.log(step.step, step.node ?? step.source, "→", step.next.join());
 }
 store.close();
+
+export { order };

@@ -16,7 +16,7 @@ import * as z from "zod";
 // define
 const Pay = defineState({ amount: z.number(), note: z.string().optional(), paid: z.boolean().default(false) });
 
-export const payment = defineGraph({
+const payment = defineGraph({
   name: "payment",
   version: 1,
   state: Pay,
@@ -54,3 +54,5 @@ await resume(payment, { store, thread: "t7", branch }).result;
 const answers = { approve: { ok: false, note: "too much" } };
 const other = await resume(payment, { store, thread: "t7", branch, answers }).result;
 console.log(other.status, other.state);
+
+export { payment };

@@ -39,7 +39,7 @@ const researcher = defineGraph({
 // the outer graph
 const Report = defineState({ question: z.string(), notes: list(z.string()) });
 
-export const report = defineGraph({ name: "report", state: Report })
+const report = defineGraph({ name: "report", state: Report })
   .nodes({
     research: subgraph(researcher, {
       input: (state) => ({ topic: state.question }),
@@ -77,7 +77,10 @@ const other = await resume(report, { store, thread: "t", branch, answers: { "res
 console.log(other.state.notes);
 
 // a command
-const judge = defineGraph({ name: "judge", state: defineState({ score: z.number(), good: z.boolean().default(false) }) })
+const judge = defineGraph({
+  name: "judge",
+  state: defineState({ score: z.number(), good: z.boolean().default(false) }),
+})
   .nodes({ look: ({ score }) => ({ good: score > 5 }) })
   .edges({ [START]: "look", look: END });
 
@@ -121,3 +124,5 @@ for (const persistence of ["per-call", "kept"] as const) {
     .edges({ [START]: "count", count: "look", look: gotos("count", END) });
   console.log(persistence, (await run(twice, {}).result).state.totals);
 }
+
+export { report };

@@ -22,7 +22,7 @@ const begun = (name: string): number => {
   return count;
 };
 
-export const scrape = defineGraph({
+const scrape = defineGraph({
   name: "scrape",
   state: Scrape,
   defaults: { retry: { attempts: 2, initialMs: 1 }, timeoutMs: 30_000 },
@@ -34,7 +34,14 @@ export const scrape = defineGraph({
         if (attempt < 3) throw new Error("busy");
         return { log: [`login, attempt ${attempt}`] };
       },
-      retry: { attempts: 4, initialMs: 1, factor: 2, maxMs: 1_000, jitter: 0.2, on: (error) => `${error}`.includes("busy") },
+      retry: {
+        attempts: 4,
+        initialMs: 1,
+        factor: 2,
+        maxMs: 1_000,
+        jitter: 0.2,
+        on: (error) => `${error}`.includes("busy"),
+      },
     },
     // time limits
     listen: {
@@ -44,7 +51,7 @@ export const scrape = defineGraph({
         return { log: [`listen, attempt ${attempt}`] };
       },
       timeoutMs: 20_000,
-      idleTimeoutMs: 5,
+      idleTimeoutMs: 50,
     },
     // cache
     fetch: task(
@@ -62,9 +69,8 @@ export const scrape = defineGraph({
       },
       onError: (_state, { error }) => ({ log: [`unranked: ${error.place.node}, attempt ${error.place.attempt}`] }),
     },
-    // defer
-    close: { run: ({ log }) => ({ log: [`close after ${log.length}`] }), defer: true },
-    // once
+    // defer, claims, once
+    close: { run: ({ log }) => ({ log: [`close after ${log.length}`] }), defer: true, writes: ["log"], asks: [] },
     pay: { run: () => ({ log: [`paid ${begun("pay")}`] }), effect: "once" },
   })
   .edges({
@@ -94,8 +100,11 @@ try {
 }
 
 // breakpoints
-const paused = await run(scrape, { store, thread: "four", input, breakpoints: { before: ["pay"], after: ["rank"] } }).result;
-if (paused.status === "paused") console.log(paused.cause.message);
-const next = await resume(scrape, { store, thread: "four", breakpoints: { before: ["pay"] } }).result;
-if (next.status === "paused") console.log(next.cause.message);
+const breakpoints = { before: ["pay"], after: ["rank"] } as const;
+const paused = await run(scrape, { store, thread: "four", input, breakpoints }).result;
+if (paused.status === "paused") console.log(paused.cause.code, paused.cause.details);
+const next = await resume(scrape, { store, thread: "four", breakpoints }).result;
+if (next.status === "paused") console.log(next.cause.code, next.cause.details);
 console.log((await resume(scrape, { store, thread: "four" }).result).status);
+
+export { scrape };

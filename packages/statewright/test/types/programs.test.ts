@@ -15,6 +15,7 @@ import {
   defineTool,
   durable,
   END,
+  engine,
   env,
   fork,
   goto,
@@ -24,6 +25,7 @@ import {
   type LanguageModel,
   list,
   type Model,
+  recover,
   resume,
   route,
   run,
@@ -38,7 +40,6 @@ import {
   type Usage,
   update,
 } from "../../src/index.ts";
-import { engine } from "./to-come.ts";
 
 declare function fetchWeather(
   city: string,
@@ -61,7 +62,7 @@ async function one() {
   const handle = assistant.run({ thread: "t1", input: "Is it raining in Oslo?" });
   for await (const text of handle.text()) expectTypeOf(text).toEqualTypeOf<string>();
   const { status, state } = await handle.result;
-  expectTypeOf(status).toEqualTypeOf<"done" | "waiting" | "paused" | "cancelled">();
+  expectTypeOf(status).toEqualTypeOf<"done" | "waiting" | "paused" | "cancelled" | "queued">();
   expectTypeOf(state.messages[0]?.role).toEqualTypeOf<"system" | "user" | "assistant" | "tool" | undefined>();
   createAgent({ name: "offline", model: scripted });
 }
@@ -283,6 +284,7 @@ async function ten() {
   const host = engine({ store, graphs: [payment(), three(), two()], secrets: env(["PAY_KEY"]) });
   await host.start();
   await host.stop();
+  for (const handle of await recover({ store, graphs: [payment()] })) expectTypeOf(handle.id).toBeString();
   return checkGraph(two());
 }
 

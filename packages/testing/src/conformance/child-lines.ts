@@ -152,7 +152,7 @@ export const childLineTests: readonly StoreTest[] = [
     same(await store.branches("t"), [{ name: "main", head: 1 }], "the branches");
     same(
       (await store.threads()).map(({ id, headBranch, status }) => [id, headBranch, status]),
-      [["t", "main", "running"]],
+      [["t", "main", "crashed"]],
       "the threads",
     );
     same(

@@ -2,6 +2,10 @@
 import type { EffectRow, Store } from "@statewright/core";
 import { refused, same } from "./assert.ts";
 import { childLineTests } from "./child-lines.ts";
+import { eventTests } from "./events.ts";
+import { movingTests } from "./moving-threads.ts";
+import { questionTests } from "./questions.ts";
+import { queueTests } from "./queue.ts";
 import {
   checkpoint,
   delta,
@@ -31,6 +35,7 @@ export const storeConformance: readonly StoreTest[] = [
         nextCheckpoint: 1,
         writtenBy: { graph: "g", version: 1, shape: "s1" },
         recovered: false,
+        queued: 0,
       },
       "the claim",
     );
@@ -90,6 +95,7 @@ export const storeConformance: readonly StoreTest[] = [
         head: 1,
         run: "r1",
         recovered: false,
+        queued: 0,
       },
       "the claim",
     );
@@ -382,6 +388,11 @@ export const storeConformance: readonly StoreTest[] = [
 
   ...childLineTests,
 
+  ...questionTests,
+  ...queueTests,
+  ...eventTests,
+  ...movingTests,
+
   storeTest("history comes in pages, newest first", async ({ store }) => {
     const thread = await start(store, "t");
     for (let id = 1; id <= 7; id++) await thread.step(id, [delta("n", "replace", String(id))]);
@@ -430,6 +441,34 @@ export const storeConformance: readonly StoreTest[] = [
       ],
       "effects that came with the checkpoint that folds them",
     );
+  }),
+
+  storeTest("a checkpoint of the same step as the one before it leaves the journal as it is", async ({ store }) => {
+    const thread = await start(store, "t");
+    await thread.step(0);
+    const journal = [effect({ step: 0, key: "", kind: "task", outcome: "1" }), effect({ step: 0, outcome: "2" })];
+    await thread.commit({ effects: journal });
+    await thread.step(0, [delta("a", "replace", "1")]);
+    same(await store.effects("t", "main"), journal, "the journal of the step that goes on");
+    await thread.step(1);
+    same(
+      await store.effects("t", "main"),
+      [effect({ step: 0, outcome: undefined })],
+      "the journal when the step has ended",
+    );
+  }),
+
+  storeTest("a checkpoint is known by what wrote it, whoever has claimed the thread since", async ({ store }) => {
+    const first = await start(store, "t");
+    await first.step(0);
+    await first.commit({ release: true });
+    const second = await start(store, "t", { version: 2, shape: "s2" });
+    same(await store.writtenBy("t", 1), { graph: "g", version: 1, shape: "s1" }, "the first");
+    await second.step(1);
+    same(await store.writtenBy("t", 1), { graph: "g", version: 1, shape: "s1" }, "the first, later");
+    same(await store.writtenBy("t", 2), { graph: "g", version: 2, shape: "s2" }, "the second");
+    same(await store.writtenBy("t", 3), undefined, "one that is not there");
+    same(await store.writtenBy("u", 1), undefined, "one of a thread that is not there");
   }),
 
   storeTest("folding leaves the journals of other branches and threads alone", async ({ store }) => {
@@ -554,7 +593,7 @@ export const storeConformance: readonly StoreTest[] = [
     await thread.commit({ run: { ...run("r1"), status: "crashed", endedAt: 200 } });
     await thread.commit({ run: { ...run("r2"), startedAt: 300 } });
     await thread.commit({ run: { ...run("r1"), status: "failed", endedAt: 200 }, release: true });
-    same(await store.thread("t").then((row) => row?.status), "running", "the status of the thread");
+    same(await store.thread("t").then((row) => row?.status), "crashed", "the status of the thread that was let go");
     await fork(store, "t", "b", 1, []);
     const branch = await start(store, "t", { branch: "b", run: false });
     same(branch.claim.run, undefined, "the run of a new branch");
@@ -565,7 +604,7 @@ export const storeConformance: readonly StoreTest[] = [
       (await store.runs({ thread: "t" })).map(({ id, status }) => [id, status]),
       [
         ["r3", "done"],
-        ["r2", "running"],
+        ["r2", "crashed"],
         ["r1", "failed"],
       ],
       "the runs",

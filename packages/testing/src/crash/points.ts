@@ -39,9 +39,9 @@ export function crashPoints(store: Store, onPoint: (name: string) => void = cras
     commit: (commit, told) => {
       const nth = ++commits;
       onPoint(`before commit ${nth}`);
-      store.commit(commit, (failure) => {
+      store.commit(commit, (failure, queued) => {
         onPoint(`after commit ${nth}`);
-        told(failure);
+        told(failure, queued);
         onPoint(`told commit ${nth}`);
       });
     },

@@ -36,7 +36,7 @@ export function beginLife(inner: Store, outside: World): Life {
           ),
         ),
       ),
-    commit: (commit, told) => pass(() => inner.commit(commit, (failure) => pass(() => told(failure)))),
+    commit: (commit, told) => pass(() => inner.commit(commit, (failure, queued) => pass(() => told(failure, queued)))),
   });
 
   const schedule: Schedule = {

@@ -1,0 +1,43 @@
+/** Agents as a program without types may make them: each mistake gives one clear error, before anything is asked. */
+import { defineState, isStatewrightError } from "@statewright/core";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { createAgent } from "../../src/index.ts";
+
+const model = { id: "m", respond: () => Promise.reject(new Error("nobody asks it")) };
+
+/** A call as JavaScript sees it. */
+function create(options: unknown): unknown {
+  const loose: unknown = createAgent;
+  if (typeof loose !== "function") throw new Error("createAgent is a function");
+  return loose(options);
+}
+
+test.each<readonly [string, unknown, ...string[]]>([
+  ["no options", undefined, "createAgent"],
+  ["a name for a model", { name: "a", model: "gpt-5" }, '"gpt-5"', "a model"],
+  ["no model", { name: "a" }, "the model of", "undefined"],
+  ["an option that there is not", { name: "a", model, tool: [] }, '"tool"', "tools"],
+  ["instructions that are a number", { name: "a", model, instructions: 7 }, "instructions"],
+  ["a zod object for its state", { name: "a", model, state: z.object({}) }, "state", "defineState"],
+  ["a setting that there is not", { name: "a", model, settings: { temprature: 1 } }, '"temprature"'],
+  ["a retry that is a number", { name: "a", model, retry: 3 }, "retry", "3"],
+  ["middleware that is no list", { name: "a", model, tools: [], middleware: { name: "audit" } }, "middleware", "list"],
+  ["tools that are no list", { name: "a", model, tools: "search" }, "tools", "list"],
+  ["a store that is a path", { name: "a", model, store: "agent.db" }, '"agent.db"', "sqliteStore"],
+])("%s", (_name, options, ...says) => {
+  let thrown: unknown;
+  try {
+    create(options);
+  } catch (error) {
+    thrown = error;
+  }
+  if (!isStatewrightError(thrown)) throw new Error(`not one of ours: ${String(thrown)}`);
+  expect(["invalid_option", "invalid_tool"]).toContain(thrown.code);
+  for (const said of says) expect(thrown.message).toContain(said);
+  expect(thrown.message).toMatch(/\. [A-Z].+\. See docs\/errors\.md#[a-z_]+\.$/s);
+});
+
+test("an agent of sound parts is made", () => {
+  expect(createAgent({ name: "a", model, state: defineState({ n: z.number().default(0) }) }).name).toBe("a");
+});

@@ -1,0 +1,319 @@
+/**
+ * An engine: a process that serves threads. It goes on with what a crash left, fires what is due, takes what is queued, and
+ * on stop lets its runs come to where they can be saved. It sleeps until the next due time, and looks from time to time for
+ * what other processes may have added.
+ */
+import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { optionNames } from "../base/options.ts";
+import type { RunRow } from "../checkpoint/checkpoint.ts";
+import type { TimerRow } from "../checkpoint/timer.ts";
+import type { Graph } from "../compile/define-graph.ts";
+import { planOf } from "../compile/plan.ts";
+import type { GraphTypes } from "../define/graph.ts";
+import { createSlots } from "../run/concurrency.ts";
+import { stopNow } from "../run/launch.ts";
+import { worldOf } from "../run/open.ts";
+import type { ResumeOptions, RunHandle, RunOptions } from "../run/options.ts";
+import { type SavingCaller, takeUp } from "../run/queue.ts";
+import { startRun } from "../run/run.ts";
+import { checkRunOptions } from "../run/run-options.ts";
+import { resumeRun } from "./resume.ts";
+import {
+  callerOf,
+  callersOf,
+  checkCount,
+  checkServing,
+  continueRun,
+  engineStops,
+  findRuns,
+  type ServingOptions,
+} from "./serving.ts";
+
+/** What `engine` takes. */
+export interface EngineOptions extends ServingOptions {
+  /** Runs that the engine has at work at the same time by itself; machines drawn by hand, which mostly wait, do not count. Default 64. */
+  readonly concurrency?: number;
+  /** How often it looks for what other processes have added, in milliseconds. Default 1,000. */
+  readonly pollMs?: number;
+}
+
+type Given = "store" | "secrets" | "world" | "codec";
+
+/** A process that serves threads: recovers, fires timers, expires questions, takes queued inputs, drains on stop. */
+export interface Engine {
+  /** Begin: what a crash left goes on, what is due fires, what is queued begins. Throws what the store throws. */
+  start(): Promise<void>;
+  /**
+   * Begin nothing more, and let every run at work come to the end of its superstep; resolves when all are saved and nothing
+   * is left behind. `now` fires their signals too, also while an earlier call still waits; `graceMs` does so after that time.
+   */
+  stop(options?: { readonly now?: boolean; readonly graceMs?: number }): Promise<void>;
+  /** As `run`, with the store, the secrets and the world of the engine. Throws `engine_stopped`. */
+  run<Types extends GraphTypes>(
+    graph: Graph<Types>,
+    options: Omit<RunOptions<Types>, Given>,
+  ): RunHandle<Types["result"], Types["output"]>;
+  /** As `resume`, with the store, the secrets and the world of the engine. Throws `engine_stopped`. */
+  resume<Types extends GraphTypes>(
+    graph: Graph<Types>,
+    options: Omit<ResumeOptions<Types>, Given>,
+  ): RunHandle<Types["result"], Types["output"]>;
+}
+
+const names = optionNames<EngineOptions>({
+  store: true,
+  graphs: true,
+  context: true,
+  secrets: true,
+  world: true,
+  codec: true,
+  parkAfter: true,
+  concurrency: true,
+  pollMs: true,
+});
+
+/** An engine over the threads of a store; it does nothing before `start`. Throws `invalid_option`, `missing_store`. */
+export function engine(options: EngineOptions): Engine {
+  checkServing("engine", options, names);
+  const { store, secrets, world: givenWorld, codec, concurrency = 64, pollMs = 1_000, parkAfter } = options;
+  checkCount("engine", "concurrency", concurrency === Number.POSITIVE_INFINITY ? undefined : concurrency);
+  checkCount("engine", "pollMs", pollMs);
+  const world = worldOf(options);
+  const own = {
+    store,
+    ...(secrets === undefined ? {} : { secrets }),
+    ...(givenWorld === undefined ? {} : { world: givenWorld }),
+    ...(codec === undefined ? {} : { codec }),
+  };
+  const slots = createSlots(concurrency);
+  const atWork = new Map<RunHandle<unknown>, Promise<void>>();
+  /** Threads that the engine has in hand by itself, at work or in line for a slot. */
+  const inHand = new Set<string>();
+  /** Runs that were said to be left alone: once each, for as long as they are found. */
+  let leftAlone = new Set<string>();
+  let state: "idle" | "serving" | "stopping" = "idle";
+  let looking: Promise<void> | undefined;
+  let lookAgain = false;
+  let stopping: Promise<void> | undefined;
+  let cancelAlarm: () => void = nothing;
+  let cancelPoll: () => void = nothing;
+  const host = callersOf(options, {
+    accepts: () => state === "serving",
+    launched: (handle) => {
+      track(handle);
+    },
+  });
+
+  function isServing(): boolean {
+    return state === "serving";
+  }
+
+  /** Keep a run in hand until it has ended for now. Its failure is its own. */
+  function track(handle: RunHandle<unknown>): Promise<void> {
+    const ended = handle.result
+      .then(nothing, (error: unknown) => {
+        if (isStatewrightError(error, "thread_busy")) return;
+        world.log("warn", "a run failed", { thread: handle.thread, run: handle.id, error: toErrorRecord(error) });
+      })
+      .then(() => {
+        atWork.delete(handle);
+        if (isServing()) void setAlarm();
+      });
+    atWork.set(handle, ended);
+    if (state === "stopping") handle.drain(engineStops);
+    return ended;
+  }
+
+  /** Have a thread in hand while what is to be done on it is done, one thing after the other. */
+  function hold(thread: string, { begin, isBounded }: Due): void {
+    inHand.add(thread);
+    const work = async (): Promise<void> => {
+      for (const each of begin) {
+        try {
+          const handle = isServing() ? await each() : undefined;
+          if (handle !== undefined) await (atWork.get(handle) ?? track(handle));
+        } catch (error) {
+          world.log("warn", "a run could not be begun", { thread, error: toErrorRecord(error) });
+        }
+      }
+      inHand.delete(thread);
+    };
+    if (isBounded) slots.add(work);
+    else void work();
+  }
+
+  /** Look once at all that there is to do. */
+  async function look(): Promise<void> {
+    const { queued, left } = await findRuns(store);
+    const due = await dueRuns(await store.timers({ dueBy: world.clock.now() }));
+    const found = new Set([...queued, ...left, ...due].map(({ id }) => id));
+    leftAlone = new Set([...leftAlone].filter((id) => found.has(id)));
+    const threads = new Map<string, Due>();
+    const serve = (row: RunRow, begin: (caller: SavingCaller) => Promise<RunHandle<unknown> | undefined>): void => {
+      if (inHand.has(row.thread) || leftAlone.has(row.id)) return;
+      const caller = callerOf(options, host, row);
+      if (caller === undefined) {
+        leftAlone.add(row.id);
+        return;
+      }
+      const { begin: before } = threads.get(row.thread) ?? { begin: [] };
+      const isBounded = planOf(caller.graph).drawing === undefined;
+      threads.set(row.thread, { begin: [...before, () => begin(caller)], isBounded });
+    };
+    // What is queued comes first: it may end the run that was left.
+    for (const row of queued) serve(row, (caller) => takeUp(caller, store, row.thread));
+    for (const row of left) serve(row, async (caller) => continueRun(caller, row, parkAfter));
+    for (const row of due)
+      serve(row, async (caller) => {
+        const { thread, branch } = row;
+        return resumeRun({ ...caller, options: { ...caller.options, thread, branch } });
+      });
+    for (const [thread, due] of threads) if (isServing()) hold(thread, due);
+  }
+
+  /** The runs that something is due for, each once. A run that a person has paused stays so, whatever is due. */
+  async function dueRuns(timers: readonly TimerRow[]): Promise<readonly RunRow[]> {
+    const branches = new Map(timers.filter(wakesItsRun).map((row) => [`${row.thread} ${branchOf(row)}`, row]));
+    const rows = await Promise.all(
+      [...branches.values()].map(async (timer) => {
+        const waiting = await store.runs({ thread: timer.thread, status: "waiting" });
+        return waiting.filter(({ branch }) => branch === branchOf(timer));
+      }),
+    );
+    return rows.flat();
+  }
+
+  /** One look after the other; one that is asked for meanwhile comes next. */
+  function lookAround(): Promise<void> {
+    lookAgain = true;
+    looking ??= (async () => {
+      try {
+        while (lookAgain && isServing()) {
+          lookAgain = false;
+          await look();
+        }
+      } finally {
+        looking = undefined;
+      }
+    })();
+    return looking;
+  }
+
+  function lookAndSay(): void {
+    lookAround()
+      .catch((error: unknown) =>
+        world.log("error", "the store could not be looked at", { error: toErrorRecord(error) }),
+      )
+      .then(() => (isServing() ? setClock() : undefined), nothing);
+  }
+
+  async function setClock(): Promise<void> {
+    cancelPoll();
+    cancelPoll = world.schedule.after(pollMs, lookAndSay);
+    await setAlarm();
+  }
+
+  /** Wake when the next timer is due. What is due already and busy elsewhere is looked at again with the next poll. */
+  async function setAlarm(): Promise<void> {
+    try {
+      const now = world.clock.now();
+      const next = (await store.timers({ limit: 100 })).find(({ dueAt }) => dueAt > now);
+      cancelAlarm();
+      cancelAlarm = nothing;
+      if (next !== undefined && isServing()) cancelAlarm = world.schedule.at(next.dueAt, lookAndSay);
+    } catch (error) {
+      world.log("error", "the timers could not be read", { error: toErrorRecord(error) });
+    }
+  }
+
+  function stopAllNow(): void {
+    for (const handle of atWork.keys()) stopNow(handle, engineStops);
+  }
+
+  async function stopServing(): Promise<void> {
+    state = "stopping";
+    slots.clear();
+    inHand.clear();
+    cancelPoll();
+    cancelAlarm();
+    for (const handle of atWork.keys()) handle.drain(engineStops);
+    await looking?.catch(nothing);
+    while (atWork.size > 0) await Promise.all(atWork.values());
+    cancelPoll();
+    cancelAlarm();
+    state = "idle";
+    stopping = undefined;
+  }
+
+  function refuseStopped(): void {
+    if (state !== "stopping") return;
+    throw new StatewrightError("engine_stopped", {
+      what: "the engine stops and begins nothing more",
+      next: "Give the input to another engine, or start this one again when it has stopped",
+    });
+  }
+
+  return {
+    start: async () => {
+      await stopping;
+      if (isServing()) return;
+      state = "serving";
+      try {
+        await lookAround();
+        await setClock();
+      } catch (error) {
+        await stopServing();
+        throw error;
+      }
+    },
+    stop: async ({ now = false, graceMs } = {}) => {
+      if (state === "idle" && atWork.size === 0) return;
+      stopping ??= stopServing();
+      if (now) stopAllNow();
+      const cancelGrace = graceMs === undefined ? nothing : world.schedule.after(graceMs, stopAllNow);
+      await stopping;
+      cancelGrace();
+    },
+    run: (graph, given) => {
+      refuseStopped();
+      const all = { ...given, ...own };
+      checkRunOptions("run", graph, all);
+      const handle = startRun({ graph: graph as Graph, options: all as RunOptions<GraphTypes>, host });
+      track(handle);
+      return handle as RunHandle<never, never>;
+    },
+    resume: (graph, given) => {
+      refuseStopped();
+      const all = { ...given, ...own };
+      checkRunOptions("resume", graph, all);
+      const handle = resumeRun({ graph: graph as Graph, options: all as ResumeOptions<GraphTypes>, host });
+      track(handle);
+      return handle as RunHandle<never, never>;
+    },
+  };
+}
+
+/** What is to be done on a thread. */
+interface Due {
+  readonly begin: readonly (() => Promise<RunHandle<unknown> | undefined>)[];
+  readonly isBounded: boolean;
+}
+
+/** Whether a timer that is due is a matter for its run. */
+function wakesItsRun({ kind }: TimerRow): boolean {
+  switch (kind) {
+    case "after":
+    case "expiry":
+      return true;
+  }
+}
+
+/** The branch of a line. */
+function branchOf({ branch }: TimerRow): string {
+  const [name = branch] = branch.split("/");
+  return name;
+}
+
+function nothing(): void {
+  // Nothing is set, or nothing is to be done.
+}

@@ -1,0 +1,143 @@
+/** Serving threads: what a process is given to run them with, and what it finds to do in a store. */
+import { StatewrightError, toErrorRecord } from "../base/errors.ts";
+import type { SecretSource } from "../base/injection.ts";
+import { describeValue, isPlainObject } from "../base/json.ts";
+import { checkOptions } from "../base/options.ts";
+import type { World } from "../base/world.ts";
+import type { RunRow } from "../checkpoint/checkpoint.ts";
+import type { Store } from "../checkpoint/store.ts";
+import type { Graph } from "../compile/define-graph.ts";
+import { goOn } from "../run/go-on.ts";
+import { launch } from "../run/launch.ts";
+import { worldOf } from "../run/open.ts";
+import type { RunHandle } from "../run/options.ts";
+import type { RunHost, SavingCaller } from "../run/queue.ts";
+import { checkCodec, checkGraph, checkStore } from "../run/run-options.ts";
+import type { Codec } from "../state/codec.ts";
+
+/** What a process that serves threads is given. */
+export interface ServingOptions {
+  readonly store: Store;
+  /** Each by its name; runs of any other are left alone. */
+  readonly graphs: readonly Graph[];
+  /** The context of a run that goes on or begins here without anybody who gives it. */
+  readonly context?: (run: RunRow) => unknown;
+  readonly secrets?: SecretSource;
+  readonly world?: World;
+  readonly codec?: Codec;
+  /** So often a run's process may die without the run coming to a new checkpoint; then the run is parked. Default 5. */
+  readonly parkAfter?: number;
+}
+
+/** Throws `invalid_option` for what cannot be meant. */
+export function checkServing(call: "engine" | "recover", options: ServingOptions, known: readonly string[]): void {
+  checkOptions(call, options, known);
+  checkStore(call, options.store);
+  checkCodec(call, options.codec);
+  if (options.store === undefined)
+    throw new StatewrightError("missing_store", {
+      what: `${call} was called without a store`,
+      next: "Give the store that holds the threads",
+    });
+  if (!Array.isArray(options.graphs))
+    throw new StatewrightError("invalid_option", {
+      what: `the graphs of ${call} are ${describeValue(options.graphs)}`,
+      next: "Give a list of graphs",
+    });
+  for (const graph of options.graphs) checkGraph(call, graph);
+  checkCount(call, "parkAfter", options.parkAfter);
+}
+
+/** Throws `invalid_option` for a number that is not a whole one from 1. */
+export function checkCount(call: string, name: string, given: number | undefined): void {
+  if (given === undefined || (Number.isInteger(given) && given >= 1)) return;
+  throw new StatewrightError("invalid_option", {
+    what: `${name} of ${call} is ${describeValue(given)}`,
+    next: "Give a whole number from 1",
+  });
+}
+
+/** Says why a run that an engine has stopped is paused: the next engine goes on with it. */
+export const engineStops = "the engine stops";
+
+/** What there is to do in a store without being asked. */
+export interface Found {
+  /** The first in the queue of each thread. */
+  readonly queued: readonly RunRow[];
+  /** Runs of dead processes, and those that an engine has stopped; the oldest first. Those that a queued one ends are not among them. */
+  readonly left: readonly RunRow[];
+}
+
+/** Find them, in two queries. */
+export async function findRuns(store: Store): Promise<Found> {
+  const queued = (await store.runs({ status: "queued" })).toReversed();
+  const left = (await store.runs({ status: ["crashed", "paused"] })).toReversed();
+  return {
+    queued: queued.filter(({ thread }, index) => queued.findIndex((each) => each.thread === thread) === index),
+    left: left.filter(
+      (row) =>
+        (row.status === "crashed" || wasDrained(row)) &&
+        !queued.some(({ thread, stops }) => thread === row.thread && stops?.run === row.id),
+    ),
+  };
+}
+
+function wasDrained({ error }: RunRow): boolean {
+  const details = error?.code === "drained" ? error.details : undefined;
+  return isPlainObject(details) && details["reason"] === engineStops;
+}
+
+/** What runs are run with here. */
+export function callersOf(
+  options: ServingOptions,
+  { accepts, launched }: Pick<RunHost, "accepts" | "launched">,
+): RunHost {
+  const { graphs, context, store, secrets, world, codec } = options;
+  const byName = new Map(graphs.map((graph) => [graph.name, graph]));
+  const given = {
+    store,
+    ...(secrets === undefined ? {} : { secrets }),
+    ...(world === undefined ? {} : { world }),
+    ...(codec === undefined ? {} : { codec }),
+  };
+  const host: RunHost = {
+    accepts,
+    launched,
+    callerOf: (row) => {
+      const graph = byName.get(row.graph);
+      if (graph === undefined) return undefined;
+      return { graph, options: { ...given, ...(context === undefined ? {} : { context: context(row) }) }, host };
+    },
+  };
+  return host;
+}
+
+/** What a run is run with here. A graph that is not served, and a context that throws, are logged: the run is left alone. */
+export function callerOf(options: ServingOptions, host: RunHost, row: RunRow): SavingCaller | undefined {
+  const { log } = worldOf(options);
+  const fields = { thread: row.thread, run: row.id, graph: row.graph };
+  try {
+    const caller = host.callerOf(row);
+    if (caller === undefined) log("warn", "a run is left alone: its graph is not served here", fields);
+    return caller as SavingCaller | undefined;
+  } catch (error) {
+    log("warn", "a run is left alone: the context for it could not be made", {
+      ...fields,
+      error: toErrorRecord(error),
+    });
+    return undefined;
+  }
+}
+
+/** Go on with a run that its process has left, when `before` has ended. */
+export function continueRun(
+  caller: SavingCaller,
+  row: RunRow,
+  parkAfter: number | undefined,
+  before?: Promise<unknown>,
+): RunHandle<object> {
+  return launch<object, unknown>(caller.options, row.thread, row.id, async (events, stops) => {
+    await Promise.allSettled([before]);
+    return await goOn(caller, row, events, stops, parkAfter);
+  });
+}

@@ -1,0 +1,209 @@
+/** `updateState`: write to a thread as its nodes would have, without running them. */
+import { isStatewrightError, located, StatewrightError } from "../base/errors.ts";
+import { checkId, freshId } from "../base/ids.ts";
+import type { World } from "../base/world.ts";
+import type { CheckpointRow, RunRow, Task } from "../checkpoint/checkpoint.ts";
+import type { Store } from "../checkpoint/store.ts";
+import type { Graph } from "../compile/define-graph.ts";
+import { committingValue } from "../compile/machine.ts";
+import { edgeFrom, type Plan } from "../compile/plan.ts";
+import { goto } from "../define/command.ts";
+import { type END, START } from "../define/edge.ts";
+import type { GraphTypes } from "../define/graph.ts";
+import { admitOutcome } from "../run/admission.ts";
+import { commit } from "../run/commit.ts";
+import { createEventStream } from "../run/events.ts";
+import { checkSet, readInput } from "../run/input.ts";
+import { openSession, release, unfinished, worldOf } from "../run/open.ts";
+import { readReturn, type TaskOutcome } from "../run/returns.ts";
+import { placeOf, type Saved, type Session } from "../run/session.ts";
+import { type Finished, firstTasks, foldInput, type StepResult, superstep } from "../run/superstep.ts";
+import type { Codec } from "../state/codec.ts";
+
+/** What a node is taken to have returned. */
+export interface NodeUpdate<Types extends GraphTypes> {
+  /** The node; `START` for an input. */
+  readonly as: Types["nodes"] | typeof START;
+  readonly values?: Types["update"];
+  /** Where control goes, for a node whose edge is `gotos`. */
+  readonly goto?: Types["nodes"] | typeof END;
+}
+
+/** What `updateState` takes: one update, or the updates of several nodes as one superstep. */
+export type UpdateOptions<Types extends GraphTypes> = {
+  readonly store: Store;
+  readonly thread: string;
+  readonly branch?: string;
+  readonly world?: World;
+  readonly codec?: Codec;
+} & (
+  | (Partial<NodeUpdate<Types>> & { readonly updates?: undefined })
+  | { readonly updates: readonly NodeUpdate<Types>[]; readonly as?: undefined; readonly values?: undefined }
+);
+
+/**
+ * Add a superstep to a thread as if these nodes had returned the values: reducers and outgoing edges apply (rule E45). A
+ * pending task of such a node is done with it, other pending tasks stay. `as` may be left out where one node has written
+ * last. A thread is made by an update as `START`. Throws `invalid_option` for an `as` that is missing or unknown,
+ * `thread_busy` while a run is at work, `unknown_thread`, and what a bad return of the node throws; then nothing is changed.
+ */
+export async function updateState<Types extends GraphTypes>(
+  graph: Graph<Types>,
+  options: UpdateOptions<Types>,
+): Promise<{ readonly checkpointId: number }> {
+  const { store, world: given } = options;
+  const world = worldOf(given === undefined ? {} : { world: given });
+  const thread = checkId("thread", options.thread);
+  const updates: readonly Partial<NodeUpdate<Types>>[] = options.updates ?? [options];
+  const session = await openSession({
+    graph: graph as Graph,
+    options,
+    thread,
+    runId: freshId("run_", world.random),
+    events: createEventStream(nobodyReads),
+    abort: new AbortController(),
+    drain: new AbortController().signal,
+    mustExist: !updates.some(({ as }) => as === START),
+    runsNothing: true,
+  });
+  const saved = session.saved as Saved;
+  try {
+    return { checkpointId: await apply(session, saved, updates) };
+  } catch (error) {
+    await release(store, thread, saved.claim, world);
+    throw isStatewrightError(error) ? located(error, placeOf(session)) : error;
+  }
+}
+
+function nobodyReads(): void {
+  // The stream of an update has no readers.
+}
+
+async function apply(
+  session: Session,
+  saved: Saved,
+  updates: readonly Partial<NodeUpdate<GraphTypes>>[],
+): Promise<number> {
+  const named = await Promise.all(
+    updates.map(async (update) => ({ ...update, as: await nodeOf(session, saved, update.as) })),
+  );
+  const nodes = named.map(({ as }) => as);
+  if (new Set(nodes).size < nodes.length || (nodes.includes(START) && nodes.length > 1))
+    throw refused(
+      session,
+      "one superstep has several updates of a node, or one of START beside others",
+      "Make them one after the other",
+    );
+  const { plan, control, kernel } = session;
+  const finished = inFoldingOrder(plan, named).map(
+    ({ as, values, goto: target }, index): Finished => ({
+      task: { id: `${session.step}:${index}`, node: as },
+      outcome: outcomeOf(session, as, values, target),
+    }),
+  );
+  const pending = nodes.includes(START) ? [] : keptTasks(session, nodes);
+  const result = nodes.includes(START)
+    ? beginning(session, finished)
+    : withPending(session, superstep(plan, session.step + 1, { state: session.state, ...control }, finished), pending);
+  session.snapshot = kernel.restore(committingValue(plan.graph, [...nodes, ...pending.map(({ node }) => node)]));
+  const source = nodes.includes(START) ? "input" : "update";
+  const began = session.world.clock.monotonic();
+  const written = finished.map(({ task }) => task.node).filter((node) => node !== START);
+  await commit(session, result, {
+    nodes: written,
+    source,
+    began,
+    first: false,
+    last: { run: runAfter(session, saved, result) },
+  });
+  return saved.parent as number;
+}
+
+/** As results fold (rule E3): nodes in the order of their declaration, then those that receive sends, as they were given. */
+function inFoldingOrder<Update extends { readonly as: string }>(
+  plan: Plan,
+  updates: readonly Update[],
+): readonly Update[] {
+  const isSent = ({ as }: Update): boolean => plan.nodes.get(as)?.kind === "task";
+  const order = ({ as }: Update): number => plan.nodes.get(as)?.index ?? 0;
+  const plain = updates.filter((update) => !isSent(update));
+  return [...plain.toSorted((one, other) => order(one) - order(other)), ...updates.filter(isSent)];
+}
+
+/** The node that an update stands for: the given one, or the one that has written last. */
+async function nodeOf(session: Session, saved: Saved, as: string | undefined): Promise<string> {
+  if (as !== undefined) {
+    if (as === START || session.plan.nodes.has(as)) return as;
+    throw refused(
+      session,
+      `graph "${session.plan.graph.name}" has no node "${as}"`,
+      `Nodes are ${[...session.plan.nodes.keys()].join(", ")}`,
+    );
+  }
+  let row: CheckpointRow | undefined = saved.claim.head;
+  while (row?.source === "fork" && row.parent !== undefined)
+    row = await saved.store.checkpoint(session.run.thread, row.parent);
+  const [node, ...others] = row?.nodes ?? [];
+  if (node !== undefined && others.length === 0) return node;
+  const found =
+    node === undefined
+      ? "no node has written yet"
+      : `${[node, ...others].map((each) => `"${each}"`).join(" and ")} have written last`;
+  throw refused(
+    session,
+    `the update does not say which node it stands for, and ${found}`,
+    "Give as: the node, or START",
+  );
+}
+
+function outcomeOf(session: Session, as: string, values: object | undefined, target: string | undefined): TaskOutcome {
+  const { plan, state } = session;
+  if (as === START) return { writes: readInput(plan, session.codec, values ?? {}), leads: [] };
+  const returned = target === undefined ? values : goto(target, values);
+  const outcome = admitOutcome(session, as, readReturn(plan, as, state, returned));
+  if (edgeFrom(plan, as).kind !== "gotos" || target !== undefined) return outcome;
+  throw refused(session, `the node "${as}" says itself where control goes`, "Give goto: one of its targets, or END");
+}
+
+function beginning(session: Session, finished: readonly Finished[]): StepResult {
+  const { plan, state: before, step } = session;
+  const writes = finished.flatMap(({ outcome }) => outcome.writes);
+  const { state, deltas } = foldInput(plan, before, writes);
+  checkSet(session, state);
+  return { state, deltas, ...firstTasks(plan, step + 1, state) };
+}
+
+/** Pending tasks that the update does not speak of: neither of its nodes, nor led to by them alone. */
+function keptTasks({ plan, control }: Session, nodes: readonly string[]): readonly Task[] {
+  if (!plan.parallel) return [];
+  return control.tasks.filter(
+    ({ node, from }) =>
+      !nodes.includes(node) && (from === undefined || !from.every((source) => nodes.includes(source))),
+  );
+}
+
+/** The tasks that come next, after those that are still to run. A node that both lead to runs once. */
+function withPending(session: Session, result: StepResult, pending: readonly Task[]): StepResult {
+  const inputs = [...result.inputs];
+  const plain = new Set(result.tasks.flatMap(({ node, input }) => (input === undefined ? [node] : [])));
+  const kept = pending
+    .filter(({ node, input }) => input !== undefined || !plain.has(node))
+    .map((task): Task => {
+      if (task.input === undefined) return task;
+      inputs.push(session.control.inputs[task.input]);
+      return { ...task, input: inputs.length - 1 };
+    });
+  const tasks = [...kept, ...result.tasks].map((task, index) => ({ ...task, id: `${session.step + 1}:${index}` }));
+  return { ...result, tasks, inputs };
+}
+
+/** A run that waited, paused or failed has no question and no failure any more: it goes on with a resume. */
+function runAfter({ run, world }: Session, { claim }: Saved, { tasks }: StepResult): RunRow | undefined {
+  if (claim.run === undefined || !unfinished(claim.run)) return undefined;
+  const { error: _, endedAt: __, ...row } = run;
+  return tasks.length > 0 ? { ...row, status: "paused" } : { ...row, status: "done", endedAt: world.clock.now() };
+}
+
+function refused(session: Session, what: string, next: string): StatewrightError {
+  return new StatewrightError("invalid_option", { what, next, place: placeOf(session) });
+}

@@ -1,0 +1,23 @@
+/** Beginning a run: its input becomes the first checkpoint, and then it is driven. */
+import { isStatewrightError, located } from "../base/errors.ts";
+import { drive } from "./drive.ts";
+import { driveDrawn, enterDrawn } from "./drive-drawn.ts";
+import { inputStep, readInput } from "./input.ts";
+import { release } from "./open.ts";
+import type { RunResult } from "./options.ts";
+import type { State } from "./returns.ts";
+import { placeOf, type Session } from "./session.ts";
+
+/** Begin the run of a session and drive it. An input that cannot be begun with changes nothing, and the thread is let go. */
+export async function beginAndDrive(session: Session, input: unknown): Promise<RunResult<State>> {
+  const { plan, codec, saved } = session;
+  const { drawing } = plan;
+  try {
+    if (drawing === undefined) await inputStep(session, readInput(plan, codec, input === undefined ? {} : input));
+    else await enterDrawn(session, drawing, input);
+  } catch (error) {
+    if (saved !== undefined) await release(saved.store, session.run.thread, saved.claim, session.world);
+    throw isStatewrightError(error) ? located(error, placeOf(session)) : error;
+  }
+  return drawing === undefined ? drive(session) : driveDrawn(session, drawing);
+}

@@ -1,0 +1,76 @@
+/**
+ * A `once` call that was made on another branch too. Its id tells nothing where a model was asked again: it is the same call
+ * when it stands in the same task with the same tool and the same arguments, the second of two alike being the second there.
+ */
+import { deepFreeze } from "../base/json.ts";
+import type { InterruptRow } from "../checkpoint/journal.ts";
+import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../tool/approval.ts";
+import { jsonSchemaOf } from "../tool/model-tool.ts";
+import type { ToolResult } from "../tool/result.ts";
+import { argsDigest } from "./args-digest.ts";
+import type { CallAtWork } from "./call-at-work.ts";
+import { bestOf, type Elsewhere } from "./elsewhere.ts";
+import type { Saved } from "./session.ts";
+
+/** What becomes of such a call: a person is asked, what happened there counts here, or nothing does and it is made. */
+export type Met =
+  | { readonly kind: "waiting"; readonly open: InterruptRow }
+  | { readonly kind: "happened"; readonly found: Elsewhere; readonly result: ToolResult | InDoubtAnswer };
+
+/** Look for the call among those of other branches, and settle by the run's policy what that means. */
+export function meetElsewhere(
+  call: CallAtWork,
+  saved: Saved,
+  args: string | undefined,
+  others: readonly Elsewhere[],
+): Met | undefined {
+  const found = bestOf(sameCalls(call, saved, args, others));
+  if (found === undefined) return undefined;
+  const result = resultThere(call, saved, found);
+  if (result !== undefined && call.session.onceElsewhere === "reuse") return { kind: "happened", found, result };
+  const { idempotencyKey, startedAt } = found.row;
+  const { block, scope, toolCall } = call;
+  const about = { callId: block.id, tool: block.name, args: toolCall.args, idempotencyKey, startedAt };
+  const asked = scope.consult({
+    id: `${scope.task.id}:${block.id}/elsewhere:${inDoubtKey}`,
+    key: inDoubtKey,
+    payload: { ...about, alreadyOn: found.branch, ...(result === undefined ? {} : { outcome: result }) },
+    schema: jsonSchemaOf(inDoubtAnswer),
+  });
+  if ("open" in asked) return { kind: "waiting", open: asked.open };
+  const answer = asked.answer as InDoubtAnswer;
+  if (!answer.happened) return undefined;
+  return { kind: "happened", found, result: answer.content === undefined && result !== undefined ? result : answer };
+}
+
+/** The call on each branch that made it. */
+function sameCalls(
+  call: CallAtWork,
+  { codec }: Saved,
+  args: string | undefined,
+  others: readonly Elsewhere[],
+): readonly Elsewhere[] {
+  const { block, scope, siblings } = call;
+  const alike = others.filter(
+    ({ row }) => row.kind === "tool" && row.task === scope.task.id && row.name === block.name && row.args === args,
+  );
+  if (alike.length === 0 || args === undefined) return alike.filter(({ row }) => row.key === block.id);
+  const asMade = argsDigest(codec, block.args);
+  const earlier = siblings.slice(
+    0,
+    siblings.findIndex((sibling) => sibling.block === block),
+  );
+  const nth = earlier.filter(
+    (sibling) => sibling.block.name === block.name && argsDigest(codec, sibling.block.args) === asMade,
+  ).length;
+  return [...new Set(alike.map(({ branch }) => branch))].flatMap((branch) => {
+    const there = alike.filter((each) => each.branch === branch);
+    return there.find(({ row }) => row.key === block.id) ?? there[nth] ?? [];
+  });
+}
+
+/** What the call gave there, as the answer to this one. */
+function resultThere({ block }: CallAtWork, { codec }: Saved, { row }: Elsewhere): ToolResult | undefined {
+  if (row.state !== "ok" || row.outcome === undefined) return undefined;
+  return deepFreeze({ ...(codec.decode(row.outcome) as ToolResult), callId: block.id });
+}

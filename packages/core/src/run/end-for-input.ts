@@ -1,0 +1,176 @@
+/**
+ * Ending a run for the sake of a new input. What finished is kept, or all that the run did to the state is taken back;
+ * its open questions are declined, and every tool call that is open gets an answer, so that the conversation stays whole.
+ */
+import { isStatewrightError } from "../base/errors.ts";
+import type { CheckpointSource, RunRow } from "../checkpoint/checkpoint.ts";
+import { type EffectRow, type InterruptRow, isOpen } from "../checkpoint/journal.ts";
+import { restoreState } from "../checkpoint/saved-state.ts";
+import { START } from "../define/edge.ts";
+import type { Message, ToolMessage } from "../model/message.ts";
+import type { Codec } from "../state/codec.ts";
+import type { Delta } from "../state/delta.ts";
+import type { ToolResult } from "../tool/result.ts";
+import { commitEnd } from "./commit.ts";
+import type { RunResult } from "./options.ts";
+import { readUpdate, type State, type TaskOutcome, type Write } from "./returns.ts";
+import { endOf } from "./run-facts.ts";
+import { type Saved, type Session, taskKey, written } from "./session.ts";
+import type { Stopped } from "./stopped.ts";
+import { type Finished, foldResults } from "./superstep.ts";
+import { openCalls } from "./tool-node.ts";
+
+/** End a run, `ending`, which stands at a checkpoint, and let its thread go. */
+export async function endForInput(
+  session: Session,
+  saved: Saved,
+  ending: RunRow,
+  why: Stopped,
+): Promise<RunResult<State>> {
+  const { message: reason } = why;
+  const takenBack = why.how === "rollback";
+  if (saved.pending.size > 0) await written(session, saved, {});
+  const { state, deltas } = takenBack
+    ? await stateBefore(session, saved, ending.id)
+    : kept(session, saved, await saved.store.effects(ending.thread, session.line, session.step), reason);
+  const source: CheckpointSource = takenBack ? "rollback" : "interrupt";
+  const fact = await commitEnd(
+    session,
+    saved,
+    { state, deltas },
+    {
+      source,
+      run: { ...ending, status: "cancelled", endedAt: session.world.clock.now(), error: undefined, reason },
+      interrupts: declined(session, saved, why),
+      body: { type: "run.cancelled", reason },
+    },
+  );
+  fact.tell();
+  return { status: "cancelled", reason, ...endOf(session) };
+}
+
+/** The record of a question that nobody will answer any more: by which run, and why. */
+function declined({ codec, world }: Session, saved: Saved, { by, message: reason }: Stopped): readonly InterruptRow[] {
+  const open = [...saved.interrupts.values()].filter(isOpen);
+  const answer = codec.encode({ declined: true, by, reason }, "the record of a declined question");
+  return open.map((row) => ({ ...row, answer, answeredAt: world.clock.now(), answeredBy: `run ${by}` }));
+}
+
+// What is kept: the outcomes of finished tasks and calls, as the journal has them.
+
+function kept(
+  session: Session,
+  { codec }: Saved,
+  journal: readonly EffectRow[],
+  reason: string,
+): { readonly state: State; readonly deltas: Deltas } {
+  const done = session.control.tasks.flatMap((task): readonly Finished[] => {
+    const row = journal.find((each) => each.kind === "task" && each.task === task.id && each.key === taskKey);
+    if (row?.state !== "ok" || row.outcome === undefined) return [];
+    return [{ task, outcome: codec.decode(row.outcome) as TaskOutcome }];
+  });
+  const folded = foldFinished(session, done);
+  const closing = closeCalls(session, codec, journal, folded.state, reason);
+  return closing.length === 0 ? folded : foldFinished(session, [...done, fromNobody(session, closing)]);
+}
+
+type Deltas = Readonly<Record<string, Delta>>;
+
+/** Outcomes that cannot be folded together have failed the run that is ended: then only what closes the calls is kept. */
+function foldFinished(
+  session: Session,
+  finished: readonly Finished[],
+): { readonly state: State; readonly deltas: Deltas } {
+  try {
+    return foldResults(session.plan, session.state, finished);
+  } catch (error) {
+    if (!isStatewrightError(error)) throw error;
+    return foldResults(
+      session.plan,
+      session.state,
+      finished.filter(({ task }) => task.node === START),
+    );
+  }
+}
+
+function fromNobody({ step }: Session, writes: readonly Write[]): Finished {
+  return { task: { id: `${step}:end`, node: START }, outcome: { writes, leads: [] } };
+}
+
+/** What answers the open calls of the last assistant message: recorded results, and the reason for the others. */
+function closeCalls(
+  { plan, step }: Session,
+  codec: Codec,
+  journal: readonly EffectRow[],
+  state: State,
+  reason: string,
+): readonly Write[] {
+  if (plan.graph.state.channels["messages"]?.kind !== "messages") return [];
+  const { renamed, calls } = openCalls(state["messages"] as readonly Message[]);
+  if (calls.length === 0) return [];
+  const answers = calls.map(({ block }) => {
+    const row = journal.findLast(({ kind, key }) => kind === "tool" && key === block.id);
+    const result = resultOf(codec, row);
+    const text =
+      row === undefined ? `Not carried out: ${reason}.` : `Cut off: ${reason}. Whether it happened is not known.`;
+    const message: ToolMessage = {
+      role: "tool",
+      id: `${step}:end:${block.id}`,
+      callId: block.id,
+      name: block.name,
+      content: result?.content ?? [{ type: "text", text }],
+      isError: result?.isError ?? true,
+    };
+    return { message, update: result?.command?.update };
+  });
+  const messages = [...renamed, ...answers.map(({ message }) => message)];
+  const updates = [{ messages }, ...answers.flatMap(({ update }) => update ?? [])];
+  return updates.flatMap((update) => readUpdate(plan, START, update));
+}
+
+function resultOf(codec: Codec, row: EffectRow | undefined): ToolResult | undefined {
+  if (row?.state !== "ok" || row.outcome === undefined) return undefined;
+  return codec.decode(row.outcome) as ToolResult;
+}
+
+// What is taken back: every channel that the run has changed goes back to the value it had before.
+
+const pageSize = 100;
+
+async function stateBefore(
+  session: Session,
+  saved: Saved,
+  run: string,
+): Promise<{ readonly state: State; readonly deltas: Deltas }> {
+  const { channels } = session.plan.graph.state;
+  const { changed, before } = await changesOf(session, saved, run);
+  const rows = before === undefined ? [] : await saved.store.state(session.run.thread, before);
+  const earlier = restoreState(channels, saved.codec, rows);
+  const state: Record<string, unknown> = { ...session.state };
+  const deltas: Record<string, Delta> = {};
+  for (const name of changed) {
+    const value = earlier[name];
+    if (value === undefined) delete state[name];
+    else state[name] = value;
+    deltas[name] = value === undefined ? { kind: "clear" } : { kind: "replace", value };
+  }
+  return { state: Object.freeze(state), deltas };
+}
+
+/** The channels that a run has changed, and the checkpoint before its input; none where it was the first. */
+async function changesOf(
+  { line, run: { thread } }: Session,
+  { store }: Saved,
+  run: string,
+): Promise<{ readonly changed: ReadonlySet<string>; readonly before: number | undefined }> {
+  const changed = new Set<string>();
+  for (let before: number | undefined; ; ) {
+    const page = await store.history(thread, { branch: line, before, limit: pageSize });
+    for (const row of page) {
+      for (const { channel } of row.deltas) changed.add(channel);
+      if (row.run === run && row.source === "input") return { changed, before: row.parent };
+      before = row.id;
+    }
+    if (page.length < pageSize) return { changed: new Set(), before: undefined };
+  }
+}

@@ -1,0 +1,53 @@
+/** Going on with a run that nobody asked for: its process has died, or was stopped. */
+import { StatewrightError } from "../base/errors.ts";
+import type { RunRow } from "../checkpoint/checkpoint.ts";
+import { drive } from "./drive.ts";
+import { driveDrawn } from "./drive-drawn.ts";
+import { parks } from "./ends.ts";
+import type { EventStream } from "./events.ts";
+import type { Stops } from "./launch.ts";
+import { openSession, release, unfinished } from "./open.ts";
+import type { RunResult } from "./options.ts";
+import { holding, outcomeNow, type SavingCaller } from "./queue.ts";
+import type { State } from "./returns.ts";
+import { placeOf, type Saved, type Session } from "./session.ts";
+
+/** So often the process of a run may die without the run coming to a new checkpoint. */
+const defaultParkAfter = 5;
+
+/** Go on with a run, or give its outcome when it has gone on elsewhere meanwhile. A run that kills its process again and again is parked. */
+export async function goOn(
+  caller: SavingCaller,
+  row: RunRow,
+  events: EventStream,
+  stops: Stops,
+  parkAfter: number = defaultParkAfter,
+): Promise<RunResult<State>> {
+  const { graph, options } = caller;
+  const { thread, branch } = row;
+  const opening = { graph, options: { ...options, branch }, thread, runId: row.id, events, ...stops, mustExist: true };
+  const session = await openSession({ ...opening, recovers: true });
+  const saved = session.saved as Saved;
+  const { run } = saved.claim;
+  if (run?.id !== row.id || !unfinished(run) || session.control.tasks.length === 0) {
+    await release(options.store, thread, saved.claim, session.world);
+    return outcomeNow(caller, row);
+  }
+  return await holding(session, caller, async () => {
+    const { count = 0 } = session.run.recovered ?? {};
+    if (count >= parkAfter) return parks(session, poison(session, count));
+    const { drawing } = session.plan;
+    return drawing === undefined
+      ? drive(session, { answered: [] })
+      : driveDrawn(session, drawing, { event: undefined, rows: [] });
+  });
+}
+
+function poison(session: Session, count: number): StatewrightError {
+  return new StatewrightError("parked", {
+    what: `the process of this run died ${count} times without coming to a new checkpoint`,
+    next: "Look for what ends the process, then resume the thread",
+    place: placeOf(session),
+    details: { deaths: count },
+  });
+}

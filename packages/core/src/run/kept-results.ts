@@ -1,0 +1,80 @@
+/**
+ * Results that the store could not take, as when the disk is full: they stay in memory, and whoever takes the thread next in
+ * this process writes them before anything else. So a `once` effect that has ended is not in doubt for want of room.
+ */
+import type { StatewrightError } from "../base/errors.ts";
+import type { EffectRow } from "../checkpoint/journal.ts";
+import type { Claim, Store } from "../checkpoint/store.ts";
+import type { PendingEffect, Session } from "./session.ts";
+
+/** Rows by line, and the epoch under which they were refused. */
+interface Kept {
+  readonly epoch: number;
+  readonly lines: ReadonlyMap<string, readonly EffectRow[]>;
+}
+
+const keptIn: WeakMap<Store, Map<string, Kept>> = new WeakMap();
+
+/** What has ended and is not in the store: what was refused, and what still waits. By line. */
+export function unsavedResults(session: Session): ReadonlyMap<string, readonly EffectRow[]> {
+  const lines = new Map<string, Map<string, EffectRow>>();
+  const add = (line: string, key: string, effect: PendingEffect): void => {
+    const row = rowOf(effect);
+    if (row === undefined) return;
+    const rows = lines.get(line) ?? new Map<string, EffectRow>();
+    lines.set(line, rows.set(key, row));
+  };
+  const { saved } = session;
+  for (const [key, { line, effect }] of saved?.thread.unsaved ?? []) add(line, key, effect);
+  const addPending = ({ line, saved: at, inner }: Session): void => {
+    for (const [key, effect] of at?.pending ?? []) add(line, `${line} ${key}`, effect);
+    for (const called of inner.values()) addPending(called);
+  };
+  addPending(session);
+  return new Map([...lines].map(([line, rows]) => [line, [...rows.values()]]));
+}
+
+/** The row of an effect that has ended; nothing for one that has not, or whose outcome cannot be saved. */
+function rowOf({ row, encode }: PendingEffect): EffectRow | undefined {
+  if (row.endedAt === undefined) return undefined;
+  try {
+    return encode === undefined ? row : { ...row, outcome: encode() };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Keep results until the thread is taken again in this process. */
+export function keepResults(store: Store, thread: string, kept: Kept): void {
+  if (kept.lines.size === 0) return;
+  const threads = keptIn.get(store) ?? new Map<string, Kept>();
+  keptIn.set(store, threads.set(thread, kept));
+}
+
+/**
+ * Write what was kept of a thread that was just taken. What another owner may have gone on without is dropped. Rejects with
+ * the store's error while there is still no room: the results stay.
+ */
+export async function writeKept(store: Store, thread: string, { epoch, nextSeq }: Claim): Promise<void> {
+  const threads = keptIn.get(store);
+  const kept = threads?.get(thread);
+  if (threads === undefined || kept === undefined) return;
+  threads.delete(thread);
+  if (kept.epoch !== epoch - 1) return;
+  const left = new Map(kept.lines);
+  try {
+    for (const [line, effects] of kept.lines) {
+      await committed(store, { thread, branch: line, epoch, seq: nextSeq - 1, effects });
+      left.delete(line);
+    }
+  } catch (error) {
+    keepResults(store, thread, { epoch, lines: left });
+    throw error;
+  }
+}
+
+function committed(store: Store, commit: Parameters<Store["commit"]>[0]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    store.commit(commit, (failure?: StatewrightError) => (failure === undefined ? resolve() : reject(failure)));
+  });
+}

@@ -1,0 +1,145 @@
+/** Launching: the handle of a run at work, before the run has begun. */
+import { StatewrightError } from "../base/errors.ts";
+import { plainCodec } from "../state/codec.ts";
+import { isDurable } from "./event-queue.ts";
+import { createEventStream, type EventStream, type EventView, isInView, type RunEvent } from "./events.ts";
+import { createInspection } from "./inspection.ts";
+import { type Opening, worldOf } from "./open.ts";
+import type { CommonOptions, RunHandle, RunResult } from "./options.ts";
+import { Stopped } from "./stopped.ts";
+import { storedEvents } from "./stored-events.ts";
+
+/** What stops a run before its end: a cancel, a drain at the next boundary, and a new input. */
+export type Stops = Required<Pick<Opening, "abort" | "drain" | "stop">>;
+
+/** What starts work in the next turn, so that a reader attached now misses nothing. */
+export function launch<State, Output>(
+  options: CommonOptions,
+  thread: string,
+  runId: string,
+  work: (events: EventStream, stops: Stops) => Promise<RunResult<unknown>>,
+): RunHandle<State, Output> {
+  const world = worldOf(options);
+  const readerThrew = (error: unknown): void => world.log("error", "a reader of events threw", { error });
+  const { inspect } = options;
+  const inspection =
+    inspect === undefined
+      ? undefined
+      : createInspection(inspect, runId, (error) => world.log("error", "the inspector threw", { error }));
+  const events = createEventStream(readerThrew, inspection);
+  const abort = new AbortController();
+  const drain = new AbortController();
+  const stop: Stops["stop"] = (why) => (why.how === "interrupt" ? drain : abort).abort(why);
+  const { signal } = options;
+  const onAbort = (): void => abort.abort(signal?.reason ?? new Error("the run was cancelled"));
+  if (signal?.aborted === true) onAbort();
+  else signal?.addEventListener("abort", onAbort, { once: true });
+  const result = Promise.resolve()
+    .then(() => work(events, { abort, drain: drain.signal, stop }))
+    .finally(() => {
+      signal?.removeEventListener("abort", onAbort);
+      events.close();
+    }) as Promise<RunResult<State, Output>>;
+  const owned = (): void => {
+    result.catch(toldByEvents);
+  };
+  const handle: RunHandle<State, Output> = {
+    id: runId,
+    thread,
+    result,
+    events: ({ after, views } = {}) => {
+      owned();
+      const live = events.iterate((event) => isInView(event, views));
+      return after === undefined ? live : since(options, thread, after, views, live);
+    },
+    values: () => {
+      owned();
+      return values<State>(events);
+    },
+    text: () => {
+      owned();
+      return texts(events.iterate());
+    },
+    on: (listener) => {
+      owned();
+      return events.subscribe(listener);
+    },
+    cancel: (reason = "the run was cancelled") => abort.abort(new Error(reason)),
+    drain: (reason = "the process stops") => {
+      if (options.store === undefined) throw drainsNothing(thread);
+      drain.abort(reason);
+    },
+  };
+  stops.set(handle, stop);
+  return handle;
+}
+
+const stops: WeakMap<object, Stops["stop"]> = new WeakMap();
+
+/** Stop the run of a handle at once for the sake of its process: its signals fire, and a resume goes on. */
+export function stopNow(handle: RunHandle<unknown>, reason: string): void {
+  stops.get(handle)?.(new Stopped("pause", reason));
+}
+
+function drainsNothing(thread: string): StatewrightError {
+  return new StatewrightError("missing_store", {
+    what: "a run without a store was to be drained: nothing could go on with it",
+    next: "Give the run a store, or cancel it",
+    place: { thread },
+  });
+}
+
+function toldByEvents(): void {
+  // Whoever reads the events sees run.failed; awaiting `result` still rejects.
+}
+
+async function* texts(events: AsyncIterable<RunEvent>): AsyncGenerator<string, undefined, undefined> {
+  for await (const event of events) if (event.type === "message.delta" && event.kind === "text") yield event.text;
+}
+
+/** What is durable since a number, then what is told from now on. The subscription is older than the reading: nothing falls between them. */
+async function* since(
+  { store, codec = plainCodec }: CommonOptions,
+  thread: string,
+  after: number,
+  views: readonly EventView[] | undefined,
+  live: AsyncIterableIterator<RunEvent>,
+): AsyncGenerator<RunEvent, undefined, undefined> {
+  let seen = after;
+  try {
+    if (store === undefined) throw keepsNothing(thread);
+    for await (const event of storedEvents(store, codec, thread, after)) {
+      seen = event.seq;
+      if (isInView(event, views)) yield event;
+    }
+    for await (const event of live) if (!isDurable(event) || event.seq > seen) yield event;
+  } finally {
+    await live.return?.();
+  }
+}
+
+function keepsNothing(thread: string): StatewrightError {
+  return new StatewrightError("missing_store", {
+    what: "events since a number were asked for in a run without a store, which keeps none",
+    next: "Give the run a store, or read events() from its beginning",
+    place: { thread },
+  });
+}
+
+/** The subscription begins with the call, not with the first look at it. */
+function values<State>(events: EventStream): AsyncIterableIterator<State> {
+  const states: State[] = [];
+  const steps = events.iterate((event) => {
+    const stepped = event.type === "step.committed" && event.within === undefined && events.state !== undefined;
+    if (stepped) states.push(events.state?.() as State);
+    return stepped;
+  });
+  return inTurn(states, steps);
+}
+
+async function* inTurn<State>(
+  states: State[],
+  steps: AsyncIterableIterator<RunEvent>,
+): AsyncGenerator<State, undefined, undefined> {
+  for await (const _ of steps) yield states.shift() as State;
+}

@@ -1,0 +1,169 @@
+/**
+ * Where a thread stands, read whole: what is pending on a line and on the lines of the graphs inside, with what is recorded
+ * of it. Read only where another version of the graph has written the thread; a run that goes on as usual needs no such look.
+ */
+import { deepFreeze } from "../base/json.ts";
+import type { CheckpointRow, Control, Task } from "../checkpoint/checkpoint.ts";
+import type { EffectRow, InterruptRow } from "../checkpoint/journal.ts";
+import { restoreState } from "../checkpoint/saved-state.ts";
+import type { Store } from "../checkpoint/store.ts";
+import type { WrittenBy } from "../checkpoint/thread-image.ts";
+import type { Migration } from "../compile/migration.ts";
+import { type Plan, planOf } from "../compile/plan.ts";
+import type { Codec } from "../state/codec.ts";
+import { keptBefore } from "./kept-state.ts";
+import type { State } from "./returns.ts";
+
+/** A line of a thread at its newest checkpoint, as a graph reads it. */
+export interface Stand {
+  readonly plan: Plan;
+  /** Where it is written from now on. */
+  readonly line: string;
+  /** The nodes that lead to it from the outermost graph. */
+  readonly path: readonly string[];
+  readonly head: CheckpointRow;
+  readonly control: Control;
+  readonly state: State;
+  /** The channels that the store tells of. */
+  readonly channels: ReadonlySet<string>;
+  /** The journal of the step. */
+  readonly effects: readonly EffectRow[];
+  /** Questions of the step; those of the graphs inside stand with the outermost. */
+  readonly questions: readonly InterruptRow[];
+  readonly calls: readonly InnerCall[];
+  /** A migration that was cut short has brought this line to the newest graph already. */
+  readonly done: boolean;
+}
+
+/** The graph inside a node: at work for a pending task, or kept for the next call. */
+export interface InnerCall {
+  readonly node: string;
+  readonly task: Task | undefined;
+  /** Absent where the node is no such graph any more. */
+  readonly stand: Stand | undefined;
+}
+
+/** What reading takes. */
+export interface StandSource {
+  readonly store: Store;
+  readonly codec: Codec;
+  readonly thread: string;
+}
+
+/** Where migrations lead: lines that are there already are read as the newest graph has them. */
+export interface Leading {
+  readonly migrations: readonly (Migration | undefined)[];
+  readonly plan: Plan;
+  /** The name of the line then. */
+  readonly line: string;
+  readonly writer: WrittenBy;
+}
+
+/** Read where a branch stands, as `plan` has it. */
+export function standOf(
+  source: StandSource,
+  plan: Plan,
+  line: string,
+  head: CheckpointRow,
+  leading?: Leading,
+): Promise<Stand> {
+  return read(source, plan, { line, path: [], head }, leading);
+}
+
+type Where = Pick<Stand, "line" | "path" | "head">;
+
+async function read(source: StandSource, plan: Plan, where: Where, leading: Leading | undefined): Promise<Stand> {
+  const { store, codec, thread } = source;
+  const { line, path, head } = where;
+  const rows = await store.state(thread, head.id);
+  const control = deepFreeze(codec.decode(head.control)) as Control;
+  const isPending = control.tasks.length > 0;
+  const own = head.branch === line;
+  const questions = isPending && path.length === 0 ? await store.interrupts(thread, line) : [];
+  return {
+    plan,
+    ...where,
+    control,
+    state: Object.freeze(restoreState(plan.graph.state.channels, codec, rows)),
+    channels: new Set(rows.map(({ channel }) => channel)),
+    effects: isPending && own ? await store.effects(thread, line, head.step) : [],
+    questions: questions.filter(({ step }) => step === head.step),
+    calls: plan.drawing === undefined ? await callsOf(source, plan, where, control, leading) : [],
+    done: false,
+  };
+}
+
+async function callsOf(
+  source: StandSource,
+  plan: Plan,
+  { line, path }: Where,
+  control: Control,
+  leading: Leading | undefined,
+): Promise<readonly InnerCall[]> {
+  const { store, thread } = source;
+  const calls: InnerCall[] = [];
+  const kept = [...plan.nodes.values()].filter(({ subgraph }) => subgraph?.persistence === "kept");
+  for (const { name } of kept) {
+    const before = (await store.head(thread, `${line}/${name}`)) ?? (await keptBefore(store, thread, line, name));
+    if (before !== undefined) calls.push(await callOf(source, plan, { line, path }, name, before, control, leading));
+  }
+  for (const task of control.tasks) {
+    for (const name of [task.id, task.node]) {
+      if (calls.some((call) => call.node === name)) continue;
+      const head = await store.head(thread, `${line}/${name}`);
+      if (head === undefined) continue;
+      const call = await callOf(source, plan, { line, path }, task.node, head, control, leading);
+      if (call.task?.id === task.id) calls.push(call);
+    }
+  }
+  return calls;
+}
+
+async function callOf(
+  source: StandSource,
+  plan: Plan,
+  outer: Pick<Where, "line" | "path">,
+  node: string,
+  head: CheckpointRow,
+  { tasks }: Control,
+  leading: Leading | undefined,
+): Promise<InnerCall> {
+  const { store, codec, thread } = source;
+  const { caller } = codec.decode(head.control) as Control;
+  const task = tasks.find(({ id }) => id === caller?.task && head.branch.startsWith(`${outer.line}/`));
+  const subgraph = plan.nodes.get(node)?.subgraph;
+  const isSame =
+    subgraph !== undefined &&
+    (task === undefined || head.branch === `${outer.line}/${subgraph.persistence === "kept" ? node : task.id}`);
+  if (!isSame) return { node, task, stand: undefined };
+  const path = [...outer.path, node];
+  const line = `${outer.line}/${subgraph.persistence === "kept" ? node : (task?.id ?? node)}`;
+  const within = leading === undefined ? undefined : innerOf(leading, node, task);
+  const there = within === undefined ? undefined : await store.head(thread, within.line);
+  if (within !== undefined && there !== undefined) {
+    const writer = await store.writtenBy(thread, there.id);
+    const at = { line: within.line, path, head: there };
+    if (sameWriter(writer, within.writer))
+      return { node, task, stand: { ...(await read(source, within.plan, at, undefined)), done: true } };
+  }
+  return { node, task, stand: await read(source, planOf(subgraph.graph), { line, path, head }, within) };
+}
+
+/** Where the migrations lead for a graph inside. */
+function innerOf({ migrations, plan, line, writer }: Leading, node: string, task: Task | undefined): Leading | undefined {
+  let name = node;
+  const inner = migrations.map((migration) => {
+    const within = migration?.inner[name];
+    name = migration?.nodes[name] ?? name;
+    return within;
+  });
+  const subgraph = plan.nodes.get(name)?.subgraph;
+  if (subgraph === undefined) return undefined;
+  const segment = subgraph.persistence === "kept" ? name : (task?.id ?? name);
+  return { migrations: inner, plan: planOf(subgraph.graph), line: `${line}/${segment}`, writer };
+}
+
+/** Whether two writers are the same version of a graph in the same shape. */
+export function sameWriter(one: WrittenBy | undefined, other: WrittenBy): boolean {
+  return one?.graph === other.graph && one.version === other.version && one.shape === other.shape;
+}

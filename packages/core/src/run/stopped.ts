@@ -1,0 +1,22 @@
+/** Why a run stops that nobody cancelled: a new input takes its place, or its process goes. */
+import type { StopKind } from "../checkpoint/checkpoint.ts";
+
+/** What fires the signals of such a run. Its message is what people and models are told. */
+export class Stopped extends Error {
+  /** `pause` leaves everything for a resume. */
+  readonly how: StopKind | "pause";
+  /** The id of the run that takes the place. */
+  readonly by: string | undefined;
+
+  constructor(how: StopKind | "pause", message: string, by?: string) {
+    super(message);
+    this.name = "Stopped";
+    this.how = how;
+    this.by = by;
+  }
+
+  /** The run ends for a new input. */
+  static forInput(how: StopKind, by: string): Stopped {
+    return new Stopped(how, how === "interrupt" ? "interrupted by a new input" : "taken back for a new input", by);
+  }
+}

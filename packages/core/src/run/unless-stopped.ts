@@ -1,0 +1,20 @@
+/** The end of a run that was told to stop: it makes room for a new input, pauses for its process, or ends as it would. */
+import { endForInput } from "./end-for-input.ts";
+import { pauses } from "./ends.ts";
+import type { RunResult } from "./options.ts";
+import type { State } from "./returns.ts";
+import type { Session } from "./session.ts";
+import { Stopped } from "./stopped.ts";
+import { drained } from "./supersteps.ts";
+
+/** `why` is what fired the signal at which the run stands still now. */
+export function unlessStopped(
+  session: Session,
+  why: unknown,
+  otherwise: () => Promise<RunResult<State>>,
+): Promise<RunResult<State>> {
+  const { saved } = session;
+  if (saved === undefined || !(why instanceof Stopped)) return otherwise();
+  if (why.how === "pause") return pauses(session, drained(session, why.message));
+  return endForInput(session, saved, session.run, why);
+}

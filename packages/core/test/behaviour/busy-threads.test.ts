@@ -1,0 +1,584 @@
+/** A new input on a thread whose last run has not ended: refused, put behind it, or in its place. */
+import { describe, expect, test } from "vitest";
+import { setup } from "xstate";
+import * as z from "zod";
+import {
+  approval,
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  defineTool,
+  durable,
+  END,
+  getState,
+  history,
+  interruptFor,
+  list,
+  listRuns,
+  type Message,
+  memoryStore,
+  messages,
+  type OnBusy,
+  type RunOptions,
+  type RunRow,
+  resume,
+  run,
+  START,
+  type Store,
+  sends,
+  task,
+  toolNode,
+} from "../../src/index.ts";
+import { eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
+import { call, checkTranscript, gate, textIn, user } from "../support/tool-loop.ts";
+import { virtualWorld } from "../support/virtual-world.ts";
+
+const Log = defineState({ word: z.string().default(""), log: list(z.string()) });
+
+/** Two steps, of which the first does what the word says: it waits for the gate, asks a person, or fails. */
+function wordy() {
+  const gates = new Map<string, ReturnType<typeof gate>>();
+  const gateOf = (word: string) => {
+    const found = gates.get(word) ?? gate();
+    gates.set(word, found);
+    return found;
+  };
+  const begun: string[] = [];
+  const graph = defineGraph({ name: "wordy", state: Log, interrupts: { ok: z.boolean() } })
+    .nodes({
+      first: async ({ word }, { interrupt }) => {
+        begun.push(word);
+        if (word.startsWith("slow")) await gateOf(word).passed;
+        if (word.startsWith("ask")) await interrupt("ok");
+        if (word.startsWith("fail")) throw new Error("no");
+        return { log: [`${word} 1`] };
+      },
+      second: ({ word }) => ({ log: [`${word} 2`] }),
+    })
+    .edges({ [START]: "first", first: "second", second: END });
+  const world = virtualWorld();
+  const start = (store: Store, word: string, more: Partial<Omit<RunOptions<never>, "input" | "context">> = {}) =>
+    run(graph, { store, world, thread: "t", input: { word }, ...more });
+  const log = async (store: Store) => (await getState(graph, { store, thread: "t" })).state.log;
+  return { graph, world, begun, open: (word: string) => gateOf(word).open(undefined), start, log };
+}
+
+const brief = (rows: readonly RunRow[]) =>
+  rows.map(({ status, input, reason }) => [status, input, reason].filter(Boolean));
+
+/** Bring a thread to each state in which its last run has not ended; gives the store of another process. */
+async function busyThreads(): Promise<readonly (readonly [string, ReturnType<typeof wordy>, Store])[]> {
+  const at = async (name: string, bring: (w: ReturnType<typeof wordy>) => Promise<Store> | Store) => {
+    const w = wordy();
+    const store = await bring(w);
+    return [name, w, store] as const;
+  };
+  return [
+    await at("running here", async (w) => {
+      const store = memoryStore();
+      w.start(store, "slow");
+      await w.world.settle();
+      return store;
+    }),
+    await at("running elsewhere", async (w) => {
+      const store = memoryStore();
+      w.start(store, "slow");
+      await w.world.settle();
+      return store.peer();
+    }),
+    await at("waiting", async (w) => {
+      const store = memoryStore();
+      await w.start(store, "ask").result;
+      return store;
+    }),
+    await at("paused", async (w) => {
+      const store = memoryStore();
+      await w.start(store, "paused", { breakpoints: { before: ["second"] as never } }).result;
+      return store;
+    }),
+    await at("failed", async (w) => {
+      const store = memoryStore();
+      await failureOf(w.start(store, "fail").result);
+      return store;
+    }),
+    await at("crashed", async (w) => {
+      const store = memoryStore();
+      leftToDie(w.start(store, "slow").result);
+      await w.world.settle();
+      store.crash();
+      return store.peer();
+    }),
+  ];
+}
+
+describe("a thread that is busy", () => {
+  test("E27 refuses a new input by default, whatever its last run is at, and nothing is changed", async () => {
+    for (const [name, { start, graph }, store] of await busyThreads()) {
+      const before = [await listRuns(store), (await getState(graph, { store, thread: "t" })).checkpointId];
+      expect((await failureOf(start(store, "new").result)).code, name).toBe("thread_busy");
+      expect([await listRuns(store), (await getState(graph, { store, thread: "t" })).checkpointId], name).toEqual(
+        before,
+      );
+    }
+  });
+
+  test("E27 refuses a bad input at once, also where a good one would be queued", async () => {
+    for (const [name, { graph, world }, store] of await busyThreads()) {
+      const bad = { word: 7 } as never;
+      const refusal = failureOf(run(graph, { store, world, thread: "t", input: bad, onBusy: "enqueue" }).result);
+      expect((await refusal).code, name).toBe("invalid_input");
+      expect(await listRuns(store, { status: "queued" }), name).toEqual([]);
+    }
+  });
+
+  test("an option that cannot be meant is refused", async () => {
+    const { start } = wordy();
+    const store = memoryStore();
+    expect((await failureOf(() => start(store, "a", { onBusy: "wait" as OnBusy }))).code).toBe("invalid_option");
+    expect((await failureOf(() => start(store, "a", { metadata: { f: () => 1 } as never }))).code).toBe(
+      "invalid_option",
+    );
+    expect((await failureOf(() => start(store, "a", { key: "" }))).code).toBe("invalid_id");
+  });
+});
+
+describe("E27 enqueue", () => {
+  test("E27 an input stands behind the run at work, begins when that is done, and its handle gives its own end", async () => {
+    const { world, begun, open, start, log } = wordy();
+    const store = memoryStore();
+    const first = start(store, "slow a");
+    await world.settle();
+    const [second, third] = [start(store, "b", { onBusy: "enqueue" }), start(store, "c", { onBusy: "enqueue" })];
+    const events = eventsOf(second);
+    await world.settle();
+    expect(brief(await listRuns(store))).toMatchObject([
+      ["queued", '{"word":"c"}'],
+      ["queued", '{"word":"b"}'],
+      ["running"],
+    ]);
+    expect(begun).toEqual(["slow a"]);
+    open("slow a");
+    expect(await first.result).toMatchObject({
+      status: "done",
+      run: first.id,
+      state: { log: ["slow a 1", "slow a 2"] },
+    });
+    expect(await second.result).toMatchObject({ status: "done", run: second.id, state: { word: "b" } });
+    expect(await third.result).toMatchObject({ status: "done", run: third.id, state: { word: "c" } });
+    expect(events.map(({ type }) => type)).toContain("run.queued");
+    expect(only(events, "run.started")).toMatchObject([{ run: second.id }]);
+    expect(events.at(-1)).toMatchObject({ type: "run.completed" });
+    expect(await log(store)).toEqual(["slow a 1", "slow a 2", "b 1", "b 2", "c 1", "c 2"]);
+    expect(brief(await listRuns(store))).toEqual([["done"], ["done"], ["done"]]);
+  });
+
+  test("E27 an input behind a run that waits, is paused, failed or crashed begins when a resume has brought that to its end", async () => {
+    for (const [name, { graph, world, open, start, log }, store] of await busyThreads()) {
+      if (name.startsWith("running")) continue;
+      const queued = await start(store, "next", { onBusy: "enqueue" }).result;
+      expect(queued, name).toMatchObject({ status: "queued", thread: "t", steps: 0 });
+      if (name === "failed") {
+        expect((await failureOf(resume(graph, { store, world, thread: "t" }).result)).code).toBe("node_failed");
+        expect(await listRuns(store, { status: "queued" }), name).toHaveLength(1);
+        continue;
+      }
+      const answers = name === "waiting" ? { ok: true } : {};
+      const resumed = resume(graph, { store, world, thread: "t", answers });
+      open("slow");
+      expect((await resumed.result).status, name).toBe("done");
+      await world.settle();
+      expect((await log(store)).slice(-2), name).toEqual(["next 1", "next 2"]);
+      expect(await listRuns(store, { status: "queued" }), name).toEqual([]);
+    }
+  });
+
+  test("E27 an input from another process is queued, and the process that ends the run takes it up", async () => {
+    const { world, open, start, log } = wordy();
+    const store = memoryStore();
+    const first = start(store, "slow");
+    await world.settle();
+    expect(await start(store.peer(), "other", { onBusy: "enqueue" }).result).toMatchObject({
+      status: "queued",
+      state: { word: "slow", log: [] },
+    });
+    open("slow");
+    await first.result;
+    await world.settle();
+    expect(await log(store)).toEqual(["slow 1", "slow 2", "other 1", "other 2"]);
+  });
+
+  test("E27 what stood behind a run whose process died in between begins with the next run or resume of the thread", async () => {
+    for (const next of ["run", "resume"] as const) {
+      const { graph, world, open, start, log } = wordy();
+      const store = memoryStore();
+      const first = start(store, "slow");
+      await world.settle();
+      await start(store.peer(), "queued", { onBusy: "enqueue" }).result;
+      open("slow");
+      // The process dies in the same moment in which its run is done: it takes nothing up.
+      first.on(({ type }) => (type === "run.completed" ? store.crash() : undefined));
+      await first.result;
+      const other = store.peer();
+      expect((await listRuns(other)).map(({ status }) => status)).toEqual(["queued", "done"]);
+      if (next === "run")
+        expect((await failureOf(start(other, "third").result)).message).toContain(
+          "inputs in its queue, which come first",
+        );
+      else expect((await resume(graph, { store: other, world, thread: "t" }).result).status).toBe("done");
+      await world.settle();
+      expect((await log(other)).slice(-2)).toEqual(["queued 1", "queued 2"]);
+    }
+  });
+
+  test("E27 a queued input is cancelled: it leaves the queue, and the others go on", async () => {
+    const { world, open, start, log } = wordy();
+    const store = memoryStore();
+    const first = start(store, "slow");
+    await world.settle();
+    const [second, third] = [start(store, "b", { onBusy: "enqueue" }), start(store, "c", { onBusy: "enqueue" })];
+    await world.settle();
+    second.cancel("not needed");
+    expect(await second.result).toMatchObject({ status: "cancelled", reason: "not needed", run: second.id });
+    open("slow");
+    await Promise.all([first.result, third.result]);
+    expect(await log(store)).toEqual(["slow 1", "slow 2", "c 1", "c 2"]);
+    expect(brief(await listRuns(store))).toEqual([["done"], ["cancelled", "not needed"], ["done"]]);
+  });
+
+  test("E27 an input that is queued in another process can be cancelled where it came from", async () => {
+    const { world, open, start, log } = wordy();
+    const store = memoryStore();
+    const first = start(store, "slow");
+    await world.settle();
+    const second = start(store.peer(), "b", { onBusy: "enqueue" });
+    expect((await second.result).status).toBe("queued");
+    second.cancel();
+    await world.settle();
+    open("slow");
+    await first.result;
+    await world.settle();
+    expect(await log(store)).toEqual(["slow 1", "slow 2"]);
+  });
+
+  test("an input on one branch does not wait for a run on another that rests", async () => {
+    const { graph, world, start } = wordy();
+    const store = memoryStore();
+    await start(store, "a").result;
+    await start(store, "ask", { branch: "other" }).result;
+    expect((await start(store, "b", { onBusy: "enqueue" }).result).status).toBe("done");
+    expect((await start(store, "c", { onBusy: "enqueue", branch: "other" }).result).status).toBe("queued");
+    await resume(graph, { store, world, thread: "t", branch: "other", answers: { ok: true } }).result;
+    await world.settle();
+    expect((await getState(graph, { store, thread: "t", branch: "other" })).state.word).toBe("c");
+  });
+});
+
+describe("a key", () => {
+  test("E27 a run that is asked for twice under one key runs once: at work, done, waiting, failed, queued, and cancelled", async () => {
+    const { world, begun, open, start } = wordy();
+    const store = memoryStore();
+    const first = start(store, "slow", { key: "k" });
+    expect(start(store, "slow", { key: "k" })).toBe(first);
+    await world.settle();
+    expect(start(store, "slow", { key: "k" })).toBe(first);
+    const elsewhere = await failureOf(start(store.peer(), "slow", { key: "k" }).result, "thread_busy");
+    expect(elsewhere.details).toMatchObject({ run: first.id, status: "running" });
+    const queued = await start(store.peer(), "q", { key: "q", onBusy: "enqueue" }).result;
+    expect(await start(store.peer(), "q", { key: "q", onBusy: "enqueue" }).result).toEqual(queued);
+    open("slow");
+    const done = await first.result;
+    await world.settle();
+    expect(begun).toEqual(["slow", "q"]);
+    const { steps: _, bytes: __, ...end } = done;
+    expect(await start(store, "other input", { key: "k" }).result).toMatchObject(end);
+    expect(await start(store.peer(), "q", { key: "q" }).result).toMatchObject({ status: "done", state: { word: "q" } });
+
+    const waiting = await start(store, "ask", { key: "w" }).result;
+    expect(await start(store.peer(), "ask", { key: "w" }).result).toMatchObject({
+      status: "waiting",
+      run: waiting.run,
+      interrupts: [{ key: "ok" }],
+    });
+    const gone = start(store, "never", { key: "gone", onBusy: "enqueue" });
+    await world.settle();
+    gone.cancel("no");
+    await world.settle();
+    expect(await start(store, "never", { key: "gone" }).result).toMatchObject({ status: "cancelled", reason: "no" });
+    expect(begun).toEqual(["slow", "q", "ask"]);
+  });
+
+  test("a run that failed under a key fails again with its error, and one whose process died goes on", async () => {
+    const { world, begun, open, start } = wordy();
+    const store = memoryStore();
+    const error = await failureOf(start(store, "fail", { key: "f" }).result, "node_failed");
+    expect((await failureOf(start(store.peer(), "fail", { key: "f" }).result)).message).toBe(error.message);
+    const other = wordy();
+    const dying = memoryStore();
+    leftToDie(other.start(dying, "slow", { key: "c" }).result);
+    await other.world.settle();
+    dying.crash();
+    const again = other.start(dying.peer(), "slow", { key: "c" });
+    const events = eventsOf(again);
+    other.open("slow");
+    expect((await again.result).status).toBe("done");
+    expect(only(events, "run.started")).toMatchObject([{ attempt: 2, recovered: true }]);
+    expect(begun).toEqual(["fail"]);
+    open("x");
+    expect(world.timers).toBe(0);
+  });
+
+  test("of two processes that start a run under one key at the same moment one runs it", async () => {
+    for (let round = 0; round < 20; round++) {
+      const { begun, start } = wordy();
+      const store = memoryStore();
+      const both = [store, store.peer()].map((each) => start(each, "a", { key: "k", onBusy: "enqueue" }).result);
+      const ends = await Promise.allSettled(both);
+      expect(begun).toEqual(["a"]);
+      expect(new Set(ends.flatMap((end) => (end.status === "fulfilled" ? [end.value.run] : []))).size).toBe(1);
+    }
+  });
+
+  test("a key needs a store", async () => {
+    const { graph } = wordy();
+    expect((await failureOf(() => run(graph, { key: "k" }))).code).toBe("missing_store");
+  });
+});
+
+describe("E27 interrupt", () => {
+  test("E27 a run at work here stops at the next boundary, what finished is kept, and the new input begins", async () => {
+    const { world, open, start, log } = wordy();
+    const store = memoryStore();
+    const first = start(store, "slow");
+    const events = eventsOf(first);
+    await world.settle();
+    const second = start(store, "new", { onBusy: "interrupt" });
+    await world.settle();
+    open("slow");
+    expect(await first.result).toMatchObject({ status: "cancelled", reason: "interrupted by a new input" });
+    expect(events.at(-1)).toMatchObject({ type: "run.cancelled", reason: "interrupted by a new input" });
+    expect(await second.result).toMatchObject({ status: "done", run: second.id });
+    expect(await log(store)).toEqual(["slow 1", "new 1", "new 2"]);
+    expect(brief(await listRuns(store))).toEqual([["done"], ["cancelled", "interrupted by a new input"]]);
+  });
+
+  test("E27 a run at work in another process sees at its next commit that it is to stop, and takes up the new input", async () => {
+    const { world, open, start, log } = wordy();
+    const store = memoryStore();
+    const first = start(store, "slow");
+    await world.settle();
+    expect((await start(store.peer(), "new", { onBusy: "interrupt" }).result).status).toBe("queued");
+    open("slow");
+    expect(await first.result).toMatchObject({ status: "cancelled", reason: "interrupted by a new input" });
+    await world.settle();
+    expect(await log(store)).toEqual(["slow 1", "new 1", "new 2"]);
+  });
+
+  test("E27 a run that waits, is paused, failed or crashed ends, and the new input begins at once", async () => {
+    for (const [name, { graph, world, start, log }, store] of await busyThreads()) {
+      if (name.startsWith("running")) continue;
+      const next = start(store, "new", { onBusy: "interrupt" });
+      expect(await next.result, name).toMatchObject({ status: "done", run: next.id, state: { word: "new" } });
+      expect((await log(store)).slice(-2), name).toEqual(["new 1", "new 2"]);
+      expect(brief(await listRuns(store)), name).toEqual([["done"], ["cancelled", "interrupted by a new input"]]);
+      const steps = [];
+      for await (const { source } of history(graph, { store, thread: "t" })) steps.push(source);
+      expect(steps.slice(0, 4), name).toEqual(["step", "step", "input", "interrupt"]);
+      if (name === "waiting") {
+        const late = await failureOf(resume(graph, { store, world, thread: "t", answers: { ok: true } }).result);
+        expect(late.code).toBe("already_answered");
+        expect(late.details).toMatchObject({
+          answer: { declined: true, by: next.id, reason: "interrupted by a new input" },
+        });
+      }
+    }
+  });
+
+  test("E27 inputs that were queued before come first", async () => {
+    const { world, open, start, log } = wordy();
+    const store = memoryStore();
+    const first = start(store, "slow");
+    await world.settle();
+    const rest = [start(store, "b", { onBusy: "enqueue" }), start(store, "c", { onBusy: "interrupt" })];
+    await world.settle();
+    open("slow");
+    expect((await first.result).status).toBe("cancelled");
+    await Promise.all(rest.map(({ result }) => result));
+    expect(await log(store)).toEqual(["slow 1", "b 1", "b 2", "c 1", "c 2"]);
+  });
+
+  test("E27 the transcript stays whole: recorded results are kept, and open calls are answered with the reason", async () => {
+    const ran: string[] = [];
+    const tool = (name: string) =>
+      defineTool({
+        name,
+        description: name,
+        input: z.object({}),
+        effect: "once",
+        run: () => {
+          ran.push(name);
+          return `${name} happened`;
+        },
+      });
+    const ask = defineMiddleware({
+      name: "ask",
+      beforeTool: ({ call: made }) =>
+        made.name === "pay" ? interruptFor(made, "large") : { action: "allow" as const },
+    });
+    const Chat = defineState({ messages: messages(), notes: list(z.string()) });
+    const calls = [call("look"), call("pay"), call("pay", {}, "again")];
+    const graph = defineGraph({ name: "chat", state: Chat, interrupts: { approve: approval } })
+      .nodes({
+        model: ({ messages: all }) => {
+          checkTranscript(all);
+          const first = all.every(({ role }) => role === "user");
+          const said = first ? calls : [{ type: "text" as const, text: "done" }];
+          const message = { role: "assistant", id: `a${all.length}`, content: said, finish: "calls" } as const;
+          return { messages: [message] };
+        },
+        tools: toolNode({ tools: [tool("look"), tool("pay")], middleware: [ask] }),
+        beside: () => ({ notes: ["noted"] }),
+        end: () => undefined,
+      })
+      .edges({ [START]: "model", model: ["tools", "beside"], tools: "end", beside: END, end: END });
+    const store = memoryStore();
+    const first = await run(graph, { store, thread: "t", input: { messages: [user("go")] } }).result;
+    expect(first.status).toBe("waiting");
+    const again = run(graph, {
+      store,
+      thread: "t",
+      input: { messages: [user("never mind", "u2")] },
+      onBusy: "interrupt",
+    });
+    const { state } = await again.result;
+    const said = state.messages.map((each: Message) => [
+      each.role,
+      each.role === "tool" ? [each.callId, textIn(each), each.isError] : each.id,
+    ]);
+    expect(said).toEqual([
+      ["user", "u1"],
+      ["assistant", "a1"],
+      ["tool", ["id_look", "look happened", false]],
+      ["tool", ["id_pay", "Not carried out: interrupted by a new input.", true]],
+      ["tool", ["again", "Not carried out: interrupted by a new input.", true]],
+      ["user", "u2"],
+      ["assistant", "a6"],
+    ]);
+    expect(ran).toEqual(["look"]);
+    expect(state.notes).toEqual(["noted", "noted"]);
+  });
+
+  test("E27 what parallel tasks finished beside a question is folded into the state", async () => {
+    const graph = defineGraph({ name: "fan", state: Log, interrupts: { ok: z.boolean() } })
+      .nodes({
+        plan: () => undefined,
+        each: task(z.string(), async (_state, { input, interrupt }) => {
+          if (input === "ask") await interrupt("ok");
+          return { log: [input] };
+        }),
+      })
+      .edges({
+        [START]: "plan",
+        plan: sends("each", ({ word }) => (word === "" ? ["a", "ask", "b"] : [word])),
+        each: END,
+      });
+    const store = memoryStore();
+    expect((await run(graph, { store, thread: "t" }).result).status).toBe("waiting");
+    const next = await run(graph, { store, thread: "t", input: { word: "new" }, onBusy: "interrupt" }).result;
+    expect(next.state.log).toEqual(["a", "b", "new"]);
+  });
+});
+
+describe("E27 rollback", () => {
+  test("E27 the state goes back to what it was before the run, by a checkpoint that says so, and the new input begins", async () => {
+    for (const [name, { graph, world, open, start, log }, store] of await busyThreads()) {
+      if (name === "running elsewhere") continue;
+      const next = start(store, "new", { onBusy: "rollback" });
+      await world.settle();
+      open("slow");
+      expect(await next.result, name).toMatchObject({
+        status: "done",
+        state: { word: "new", log: ["new 1", "new 2"] },
+      });
+      expect(brief(await listRuns(store)), name).toEqual([["done"], ["cancelled", "taken back for a new input"]]);
+      expect(await log(store), name).toEqual(["new 1", "new 2"]);
+      const steps = [];
+      for await (const step of history(graph, { store, thread: "t" })) steps.push(step);
+      expect(steps.map(({ source }) => source).slice(0, 4), name).toEqual(["step", "step", "input", "rollback"]);
+      expect(
+        Object.values(steps[3]?.changes ?? {}).map((delta) => delta?.kind),
+        name,
+      ).toContain("replace");
+    }
+  });
+
+  test("E27 only the last run is taken back; a channel that it was the first to set is unset again", async () => {
+    const State = defineState({ topic: z.string(), extra: z.string().optional(), log: list(z.string()) });
+    const graph = defineGraph({ name: "layers", state: State, interrupts: { ok: z.boolean() } })
+      .nodes({
+        work: async ({ topic }, { interrupt, step }) => {
+          await step("effect", () => 1, { effect: "once" });
+          if (topic === "ask") await interrupt("ok");
+          return { log: [topic], extra: `of ${topic}` };
+        },
+        more: async ({ topic }, { interrupt }) => {
+          if (topic === "b") await interrupt("ok");
+        },
+      })
+      .edges({ [START]: "work", work: "more", more: END });
+    const store = memoryStore();
+    const start = (topic: string, more = {}) => run(graph, { store, thread: "t", input: { topic }, ...more }).result;
+    await start("a");
+    expect(await start("b")).toMatchObject({
+      status: "waiting",
+      state: { topic: "b", log: ["a", "b"], extra: "of b" },
+    });
+    const back = await start("ask", { onBusy: "rollback" });
+    expect(back).toMatchObject({ status: "waiting", state: { topic: "ask", log: ["a"], extra: "of a" } });
+    const other = memoryStore();
+    await run(graph, { store: other, thread: "t", input: { topic: "ask" } }).result;
+    const lacking = run(graph, { store: other, thread: "t", onBusy: "rollback" } as never);
+    const refusal = await failureOf(lacking.result);
+    expect([refusal.code, refusal.details]).toEqual(["invalid_input", ["topic"]]);
+    // What happened in the world stays recorded.
+    expect((await store.effects("t", "main")).filter(({ effect }) => effect === "once").length).toBeGreaterThan(2);
+  });
+
+  test("E27 a run that another process has at work is taken back there", async () => {
+    const { world, open, start, log } = wordy();
+    const store = memoryStore();
+    await start(store, "a").result;
+    const first = start(store, "slow");
+    await world.settle();
+    expect((await start(store.peer(), "new", { onBusy: "rollback" }).result).status).toBe("queued");
+    open("slow");
+    expect(await first.result).toMatchObject({ status: "cancelled", reason: "taken back for a new input" });
+    await world.settle();
+    expect(await log(store)).toEqual(["a 1", "a 2", "new 1", "new 2"]);
+  });
+});
+
+describe("a machine drawn by hand", () => {
+  const machine = durable(
+    setup({ types: { events: {} as { type: "GO" } } }).createMachine({
+      id: "drawn",
+      initial: "open",
+      states: { open: { on: { GO: "shut" } }, shut: { type: "final" } },
+    }),
+    { version: 1 },
+  );
+
+  test("E27 takes a new input behind its run, and refuses to be interrupted or taken back", async () => {
+    const store = memoryStore();
+    const world = virtualWorld();
+    await run(machine, { store, world, thread: "t" }).result;
+    for (const onBusy of ["interrupt", "rollback"] as const) {
+      const refusal = await failureOf(() => run(machine, { store, world, thread: "t", onBusy }));
+      expect(refusal.code).toBe("invalid_option");
+      expect(refusal.message).toContain("Send it an event with resume");
+    }
+    expect((await run(machine, { store, world, thread: "t", onBusy: "enqueue" }).result).status).toBe("queued");
+    expect((await resume(machine, { store, world, thread: "t", answers: { GO: true } }).result).status).toBe("done");
+    await world.settle();
+    expect((await listRuns(store)).map(({ status }) => status)).toEqual(["waiting", "done"]);
+  });
+});

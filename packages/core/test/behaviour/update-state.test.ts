@@ -1,0 +1,173 @@
+/** Writing to a thread as its nodes would have. */
+import { expect, test } from "vitest";
+import * as z from "zod";
+import {
+  defineContext,
+  defineGraph,
+  defineState,
+  END,
+  type Graph,
+  getState,
+  goto,
+  gotos,
+  history,
+  list,
+  memoryStore,
+  resume,
+  route,
+  run,
+  START,
+  type Store,
+  sends,
+  task,
+  updateState,
+} from "../../src/index.ts";
+import { failureOf } from "../support/failure.ts";
+
+const Review = defineState({
+  files: z.array(z.string()).default([]),
+  findings: list(z.string()),
+  verdict: z.enum(["ship", "fix"]).nullable().default(null),
+});
+
+function review(log: string[] = []) {
+  return defineGraph({ name: "review", state: Review, context: defineContext({ user: z.string() }) })
+    .nodes({
+      collect: () => ({ files: ["a", "b"] }),
+      lint: () => ({ findings: ["lint"] }),
+      inspect: task(z.string(), (_state, { input }) => {
+        log.push(`inspect ${input}`);
+        return { findings: [`${input}!`] };
+      }),
+      judge: (state) => {
+        log.push("judge");
+        return { verdict: state.findings.length > 30 ? "fix" : "ship" };
+      },
+      fix: () => goto("collect"),
+    })
+    .edges({
+      [START]: ["collect", "lint"],
+      collect: sends("inspect", (state) => state.files, { otherwise: "judge" }),
+      lint: "judge",
+      inspect: "judge",
+      judge: route(["fix", END], (state) => (state.verdict === "fix" ? "fix" : END)),
+      fix: gotos("collect", END),
+    });
+}
+
+const context = { user: "ada" };
+
+async function told(graph: Graph, store: Store) {
+  const entries: unknown[] = [];
+  for await (const { nodes, next, changes, step } of history(graph, { store, thread: "t" }))
+    entries.push({ nodes, next, changes, step });
+  return entries;
+}
+
+test("E45 what is written is what the node's return would have been: reducers and its outgoing edges apply", async () => {
+  const log: string[] = [];
+  const graph = review(log);
+  const store = memoryStore();
+  await updateState(graph, { store, thread: "t", as: START, values: { files: [] } });
+  expect((await getState(graph, { store, thread: "t" })).next).toEqual(["collect", "lint"]);
+  await updateState(graph, { store, thread: "t", as: "collect", values: { files: ["x", "y"], findings: ["seen"] } });
+  const { state, next } = await getState(graph, { store, thread: "t" });
+  expect(state).toEqual({ files: ["x", "y"], findings: ["seen"], verdict: null });
+  // The other pending task stays, and the sends of the node's edge are there.
+  expect(next).toEqual(["lint", "inspect"]);
+  const done = await resume(graph, { store, thread: "t", context }).result;
+  expect(done.state.findings).toEqual(["seen", "lint", "x!", "y!"]);
+  expect(log.slice(0, 2)).toEqual(["inspect x", "inspect y"]);
+});
+
+test("E45 a thread rebuilt from updates has the same history as the run; several updates in one call are one superstep", async () => {
+  const lived = memoryStore();
+  const graph = review();
+  await run(graph, { store: lived, thread: "t", context }).result;
+  const rebuilt = memoryStore();
+  const at = { store: rebuilt, thread: "t" };
+  await updateState(graph, { ...at, as: START });
+  await updateState(graph, {
+    ...at,
+    updates: [
+      { as: "collect", values: { files: ["a", "b"] } },
+      { as: "lint", values: { findings: ["lint"] } },
+    ],
+  });
+  // Three tasks ran side by side here: judge, and inspect twice, whose writes one update brings.
+  await updateState(graph, {
+    ...at,
+    updates: [
+      { as: "inspect", values: { findings: ["a!", "b!"] } },
+      { as: "judge", values: { verdict: "ship" } },
+    ],
+  });
+  await updateState(graph, { ...at, as: "judge", values: { verdict: "ship" } });
+  expect(await told(graph as Graph, rebuilt)).toEqual(await told(graph as Graph, lived));
+  const [a, b] = await Promise.all([lived, rebuilt].map((store) => getState(graph, { store, thread: "t" })));
+  expect(a?.state).toEqual(b?.state);
+});
+
+test("E45 an ambiguous `as` is an error that changes nothing; where one node has written last, it is the one", async () => {
+  const graph = review();
+  const store = memoryStore();
+  const at = { store, thread: "t" };
+  await updateState(graph, { ...at, as: START });
+  const early = await failureOf(updateState(graph, { ...at, values: { verdict: "fix" } }), "invalid_option");
+  expect(early.message).toContain("no node has written yet");
+  await updateState(graph, { ...at, updates: [{ as: "collect" }, { as: "lint" }] });
+  const head = await store.head("t");
+  const both = await failureOf(updateState(graph, { ...at, values: { verdict: "fix" } }), "invalid_option");
+  expect(both.message).toContain('"collect" and "lint"');
+  expect(await store.head("t")).toEqual(head);
+  await updateState(graph, { ...at, as: "judge", values: { verdict: "ship" } });
+  // Once more for the same node, now with another verdict: its route decides again.
+  await updateState(graph, { ...at, values: { verdict: "fix" } });
+  expect((await getState(graph, at)).next).toEqual(["fix"]);
+});
+
+test("E45 bad updates are refused as a node's return would be, and the thread is let go", async () => {
+  const graph = review();
+  const store = memoryStore();
+  const at = { store, thread: "t" };
+  await failureOf(updateState(graph, { ...at, as: "judge", values: {} }), "unknown_thread");
+  await updateState(graph, { ...at, as: START });
+  const wrong = { verdict: "burn" } as never;
+  const unfit = await failureOf(updateState(graph, { ...at, as: "judge", values: wrong }), "invalid_update");
+  expect(unfit.place).toMatchObject({ graph: "review", node: "judge", channel: "verdict", thread: "t" });
+  await failureOf(updateState(graph, { ...at, as: "judge", values: { nothing: 1 } as never }), "unknown_channel");
+  await failureOf(updateState(graph, { ...at, as: "nobody" as never }), "invalid_option");
+  await failureOf(updateState(graph, { ...at, as: "fix" }), "invalid_option");
+  await updateState(graph, { ...at, as: "fix", goto: "collect" });
+  expect((await getState(graph, at)).next).toContain("collect");
+  const types = (): void => {
+    // @ts-expect-error no node of this name
+    updateState(graph, { ...at, as: "juge" });
+    // @ts-expect-error no channel of this name
+    updateState(graph, { ...at, as: "judge", values: { verdct: "fix" } });
+  };
+  expect(types).toBeTypeOf("function");
+});
+
+test("E45 a thread that waits, failed or has finished is written to; one that runs is not", async () => {
+  const graph = defineGraph({ name: "asks", state: Review, interrupts: { ok: z.boolean() } })
+    .nodes({
+      ask: async (_state, { interrupt }) => ({ verdict: (await interrupt("ok")) ? "ship" : "fix" }),
+      say: (state) => ({ findings: [String(state.verdict)] }),
+    })
+    .edges({ [START]: "ask", ask: "say", say: END });
+  const store = memoryStore();
+  await run(graph, { store, thread: "t" }).result;
+  // The question is answered by writing what its node would have returned.
+  await updateState(graph, { store, thread: "t", as: "ask", values: { verdict: "ship" } });
+  const between = await getState(graph, { store, thread: "t" });
+  expect(between).toMatchObject({ next: ["say"], interrupts: [], status: "paused" });
+  expect((await resume(graph, { store, thread: "t" }).result).state.findings).toEqual(["ship"]);
+  await updateState(graph, { store, thread: "t", as: "ask", values: { verdict: "fix" } });
+  expect((await resume(graph, { store, thread: "t" }).result).state.findings).toEqual(["ship", "fix"]);
+  const busy = run(graph, { store, thread: "b" });
+  busy.on(({ type }) => {
+    if (type === "task.started") void failureOf(updateState(graph, { store, thread: "b", as: "ask" }), "thread_busy");
+  });
+  await busy.result;
+});

@@ -1,0 +1,175 @@
+/**
+ * The machine of a graph, walked from every control state: a cancel, a crash, a failure, a question, a timeout, and how the
+ * run goes on from each. Every part of a machine that the engine leans on is broken, one at a time, and must be missed.
+ */
+import { describe, expect, test } from "vitest";
+import { type AnyStateMachine, createMachine } from "xstate";
+import { checkGraph, END, type Graph, START } from "../../src/index.ts";
+import { regionStations, walkMachine } from "../../src/inspect/machine-walk.ts";
+import type { Kernel } from "../../src/run/kernel.ts";
+import { kernelOf } from "../../src/run/open.ts";
+import { type AnyGraph, either, shape, some, withMachine } from "./defects.ts";
+
+const sequential = shape({ [START]: either("a", "b", END), a: either("a", "b", END), b: either("a", "b", END) });
+const parallel = shape({ [START]: some("a", "b", "c", END), a: some("a", "b", END), b: some("a", "c", END), c: END });
+
+/** The driver and the regions say the same of a run that rests: one of them is enough for the engine. */
+const unnoticedInParallel = /driver\.states\.(start|running|waiting)\.on|without its tag/;
+
+type Config = { [key: string]: unknown };
+
+/** A change of one place of a configuration, and what it does. */
+interface Break {
+  readonly name: string;
+  readonly apply: (config: Config) => void;
+}
+
+/** Every place of a configuration that holds a transition, in every state. */
+function transitionsIn(
+  config: Config,
+  path: readonly string[] = [],
+): readonly (readonly [string, readonly string[]])[] {
+  const own = Object.entries((config["on"] ?? {}) as Config).flatMap(([event, list]) => {
+    const at = [...path, "on", event];
+    return Array.isArray(list) ? list.map((_, index): readonly string[] => [...at, `${index}`]) : [at];
+  });
+  const done =
+    (config["invoke"] as Config | undefined)?.["onDone"] === undefined ? [] : [[...path, "invoke", "onDone"]];
+  const inner = Object.entries((config["states"] ?? {}) as Config).flatMap(([name, state]) =>
+    transitionsIn(state as Config, [...path, "states", name]),
+  );
+  return [...[...own, ...done].map((at) => [at.join("."), at] as const), ...inner];
+}
+
+function holder(config: Config, path: readonly string[]): { readonly parent: Config; readonly key: string } {
+  const parent = path.slice(0, -1).reduce<unknown>((at, key) => (at as Config)[key], config) as Config;
+  return { parent, key: path.at(-1) ?? "" };
+}
+
+function removals(config: Config): readonly Break[] {
+  return transitionsIn(config).map(([name, path]) => ({
+    name: `without ${name}`,
+    apply: (changed) => {
+      const { parent, key } = holder(changed, path);
+      if (Array.isArray(parent)) parent.splice(Number(key), 1);
+      else delete parent[key];
+    },
+  }));
+}
+
+/** Transitions of the leaves that lead elsewhere. */
+function detours(config: Config): readonly Break[] {
+  return transitionsIn(config).flatMap(([name, path]) => {
+    const leaf = ["executing", "committing", "interrupted", "failed"].find((each) => path.includes(each));
+    if (leaf === undefined || path.includes("driver") || !/run\.resumed|task\./.test(name)) return [];
+    return ["committing", "executing"]
+      .filter((target) => target !== (name.includes("run.resumed") ? "executing" : ""))
+      .map(
+        (target): Break => ({
+          name: `${name} to ${target}`,
+          apply: (changed) => {
+            const { parent, key } = holder(changed, path);
+            const before = parent[key];
+            parent[key] = typeof before === "object" ? { ...before, target, reenter: true } : target;
+          },
+        }),
+      );
+  });
+}
+
+/** Transitions that are taken whatever the event says. */
+function open(config: Config): readonly Break[] {
+  return transitionsIn(config).flatMap(([name, path]) => {
+    const { parent, key } = holder(config, path);
+    const before = parent[key];
+    if (typeof before !== "object" || before === null || !("guard" in before)) return [];
+    const apply: Break["apply"] = (changed) => {
+      const place = holder(changed, path);
+      const { guard: _, ...unguarded } = place.parent[place.key] as Config;
+      place.parent[place.key] = unguarded;
+    };
+    return [{ name: `${name} without its guard`, apply }];
+  });
+}
+
+/** Leaves that do not say what they are. */
+function silences(config: Config, path: readonly string[] = []): readonly Break[] {
+  const own: readonly Break[] = Array.isArray(config["tags"])
+    ? [
+        {
+          name: `${path.join(".")} without its tag`,
+          apply: (changed) => {
+            const { parent, key } = holder(changed, path);
+            delete (parent[key] as Config)["tags"];
+          },
+        },
+      ]
+    : [];
+  const inner = Object.entries((config["states"] ?? {}) as Config).flatMap(([name, state]) =>
+    silences(state as Config, [...path, "states", name]),
+  );
+  return [...own, ...inner];
+}
+
+function broken(graph: AnyGraph, { apply }: Break): AnyGraph {
+  const machine = graph.machine as AnyStateMachine;
+  const config = structuredClone(machine.config) as Config;
+  apply(config);
+  const implementations = machine.implementations as Parameters<AnyStateMachine["provide"]>[0];
+  return withMachine(graph, createMachine(config as never).provide(implementations));
+}
+
+/** Breaks of a graph's machine, less those that change nothing which a run could notice. */
+function breaksOf(graph: AnyGraph, unnoticed: RegExp): readonly Break[] {
+  const config = structuredClone((graph.machine as AnyStateMachine).config) as Config;
+  const all = [...removals(config), ...detours(config), ...open(config), ...silences(config)];
+  return all.filter(({ name }) => !unnoticed.test(name));
+}
+
+describe.each([
+  // Behind all others, the way to the end is taken by what is left.
+  ["one node at a time", sequential, /step\.commit\.2 without its guard/],
+  ["parallel", parallel, unnoticedInParallel],
+] as const)("a machine of %s", (_name, graph, unnoticed) => {
+  test("as it is compiled it does all that the engine asks of it", () => {
+    expect(checkGraph(graph).violations).toEqual([]);
+  });
+
+  test("E57 broken in any one place it is told apart", () => {
+    const breaks = breaksOf(graph, unnoticed);
+    expect(breaks.length).toBeGreaterThan(20);
+    const missed = breaks.filter((each) => {
+      const { violations } = checkGraph(broken(graph, each));
+      return !violations.some(({ rule }) => rule === "machine_differs");
+    });
+    expect(missed.map(({ name }) => name)).toEqual([]);
+  });
+});
+
+test("E57 of a parallel machine too wide for its states, each region is told apart too", () => {
+  const stations = regionStations(["a", "b", "c"]);
+  const faults = (graph: AnyGraph) => walkMachine(kernelOf(graph as Graph), stations);
+  expect(faults(parallel)).toEqual([]);
+  const missed = breaksOf(parallel, unnoticedInParallel).filter((each) => faults(broken(parallel, each)).length === 0);
+  expect(missed.map(({ name }) => name)).toEqual([]);
+});
+
+test("the machine of a wide graph is walked in events that grow as its nodes do", () => {
+  const eventsFor = (size: number): number => {
+    const names = Array.from({ length: size }, (_, index) => `n${index}`);
+    const graph = shape({ [START]: names, ...Object.fromEntries(names.map((name) => [name, END])) });
+    const kernel = kernelOf(graph as Graph);
+    let events = 0;
+    const counting: Kernel = {
+      ...kernel,
+      step: (snapshot, event) => {
+        events += 1;
+        return kernel.step(snapshot, event);
+      },
+    };
+    expect(walkMachine(counting, regionStations(names))).toEqual([]);
+    return events;
+  };
+  const [few, more] = [eventsFor(15), eventsFor(30)];
+  expect(more).toBeLessThanOrEqual(2 * few);
+});

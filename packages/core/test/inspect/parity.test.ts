@@ -1,0 +1,172 @@
+/**
+ * What `checkGraph` proves, held against the engine: random graphs are run through failures, questions, timeouts, cancels and
+ * crashes. Every control state that a run comes to is one that was walked, and what is called sound can always finish.
+ */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { planOf } from "../../src/compile/plan.ts";
+import {
+  type Control,
+  checkGraph,
+  type Graph,
+  isStatewrightError,
+  memoryStore,
+  plainCodec,
+  type RunHandle,
+  resume,
+  run,
+  type StatewrightError,
+  type Store,
+} from "../../src/index.ts";
+import { type ControlWalk, walkControl } from "../../src/inspect/control-walk.ts";
+import { leftToDie } from "../support/failure.ts";
+import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
+import { anyDrawings, distancesToEnd, type GraphDrawing, graphOf, ifCompiled } from "./random-graphs.ts";
+
+/** What may befall a task. */
+const accidents = ["fails", "asks", "hangs", "is cancelled", "dies"] as const;
+
+test("E57 a run comes to walked control states only, and what is called sound can finish from wherever it is stopped", async () => {
+  const seen = new Map<string, number>();
+  const saw = (what: string): void => {
+    seen.set(what, (seen.get(what) ?? 0) + 1);
+  };
+  let graphs = 0;
+  const property = fc.asyncProperty(anyDrawings, fc.infiniteStream(fc.nat()), async (drawing, chance) => {
+    const life = lifeOf(drawing, (below) => (chance.next().value as number) % below, saw);
+    fc.pre(life !== undefined);
+    if (life === undefined) return;
+    graphs += 1;
+    const walk = walkControl(planOf(life.graph), 100_000);
+    const { violations } = checkGraph(life.graph);
+    saw(violations.length === 0 ? "clean" : "caught");
+    const end = await life.live();
+    await expectWalked(life.store(), walk, saw);
+    if (end === "finished") return;
+    if (end === "endless") {
+      expect(violations.map(({ rule }) => rule)).toContain("endless_loop");
+      return;
+    }
+    expect(violations.map(({ message }) => message.split(" (")[0])).toContainEqual(expect.stringContaining(end.what));
+    const rule = end.error.code === "empty_sends" ? "empty_sends" : "dead_end";
+    const shortest = Math.min(...violations.flatMap((each) => (each.rule === rule ? [each.path.length - 3] : [])));
+    expect(end.error.place.step ?? -1).toBeGreaterThanOrEqual(shortest);
+  });
+  await fc.assert(property, { numRuns: 200 });
+  expect(graphs).toBeGreaterThanOrEqual(200);
+  for (const what of ["clean", "caught", "finished", "walked", ...accidents])
+    expect([what, seen.get(what) ?? 0], what).toSatisfy(([, count]: [string, number]) => count > 20);
+});
+
+interface Life {
+  readonly graph: Graph;
+  readonly store: () => Store;
+  /** Run until the end; gives the error that no resume mends, where there is one. */
+  readonly live: () => Promise<"finished" | "endless" | { readonly error: StatewrightError; readonly what: string }>;
+}
+
+/** The life of one thread: chance decides for a while, then every choice leads to the end. */
+function lifeOf(drawing: GraphDrawing, pick: (below: number) => number, saw: (what: string) => void): Life | undefined {
+  const world = virtualWorld();
+  const distances = distancesToEnd(drawing);
+  let homeward = false;
+  let handle: RunHandle<object, unknown> | undefined;
+  let store = memoryStore();
+  let died = false;
+  let luck = 12;
+  const lead = (targets: readonly string[]): string | undefined =>
+    homeward
+      ? targets.toSorted((one, other) => (distances.get(one) ?? 99) - (distances.get(other) ?? 99))[0]
+      : undefined;
+  const graph = ifCompiled(() =>
+    graphOf(
+      drawing,
+      pick,
+      async ({ interrupt }) => {
+        const what = homeward || luck === 0 ? undefined : accidents[pick(16)];
+        if (what === undefined) return;
+        luck -= 1;
+        saw(what);
+        if (what === "fails") throw new Error("bad luck");
+        if (what === "asks") await (interrupt as (key: string) => Promise<unknown>)("ask");
+        if (what === "hangs") await new Promise(() => undefined);
+        if (what === "is cancelled") handle?.cancel();
+        if (what === "dies") {
+          died = true;
+          store.crash();
+          store = store.peer();
+          await new Promise(() => undefined);
+        }
+      },
+      { lead, defaults: { timeoutMs: 50, retry: { attempts: 2, initialMs: 10, on: () => pick(2) === 0 } } },
+    ),
+  );
+  if (graph === undefined) return undefined;
+  const options = () => ({ store, world, thread: "t", maxSteps: 25 });
+  return {
+    graph,
+    store: () => store,
+    live: async () => {
+      handle = run(graph, options());
+      for (;;) {
+        const end = await endOf(handle, world, () => died);
+        died = false;
+        if (end.kind === "done") {
+          saw("finished");
+          return "finished";
+        }
+        if (end.kind === "long" && homeward) return "endless";
+        if (end.kind === "stuck") return { error: end.error, what: end.error.message.split(" (")[0] ?? "" };
+        homeward ||= end.kind === "long";
+        const answers = end.kind === "asks" ? end.answers : {};
+        handle = resume(graph, { ...options(), maxSteps: homeward ? 200 : 25, answers } as never);
+      }
+    },
+  };
+}
+
+type End =
+  | { readonly kind: "done" | "goesOn" | "long" }
+  | { readonly kind: "asks"; readonly answers: Readonly<Record<string, boolean>> }
+  | { readonly kind: "stuck"; readonly error: StatewrightError };
+
+/** How a run ended for now; time goes on meanwhile. */
+async function endOf(handle: RunHandle<object, unknown>, world: VirtualWorld, died: () => boolean): Promise<End> {
+  let end: End | undefined;
+  const ended = handle.result.then(
+    (result) => {
+      end =
+        result.status === "waiting"
+          ? { kind: "asks", answers: Object.fromEntries(result.interrupts.map(({ id }) => [id, true])) }
+          : { kind: result.status === "done" ? "done" : "goesOn" };
+    },
+    (error: unknown) => {
+      end = endByError(error);
+    },
+  );
+  leftToDie(ended);
+  while (end === undefined && !died()) await world.advance(100);
+  return end ?? { kind: "goesOn" };
+}
+
+function endByError(error: unknown): End {
+  if (!isStatewrightError(error)) throw error;
+  if (error.code === "step_limit") return { kind: "long" };
+  if (error.code === "node_failed" || error.code === "task_timeout") return { kind: "goesOn" };
+  expect(["dead_route", "empty_sends"]).toContain(error.code);
+  return { kind: "stuck", error };
+}
+
+/** Every checkpoint stands in a walked state, and follows the one before it by a walked step. */
+async function expectWalked(store: Store, walk: ControlWalk, saw: (what: string) => void): Promise<void> {
+  if (walk.cutAt !== undefined) return;
+  const rows = (await store.history("t", { branch: "main", limit: 10_000 })).toReversed();
+  let before = walk.states[0];
+  for (const { control } of rows) {
+    const state = walk.find(plainCodec.decode(control) as Control);
+    expect(state, control).toBeDefined();
+    expect(before === undefined || state === undefined || before.next.has(state), control).toBe(true);
+    before = state;
+    saw("walked");
+  }
+}

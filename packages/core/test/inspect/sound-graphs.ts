@@ -1,0 +1,213 @@
+/** Graphs without a defect, on which `checkGraph` must be silent: the programs that users write, and parts that look like defects. */
+import * as z from "zod";
+import {
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  goto,
+  gotos,
+  join,
+  list,
+  messages,
+  route,
+  START,
+  send,
+  sends,
+  subgraph,
+  task,
+  toolNode,
+  update,
+} from "../../src/index.ts";
+import {
+  type AnyGraph,
+  asking,
+  call,
+  deferred,
+  each,
+  either,
+  sentWriting,
+  shape,
+  some,
+  tools,
+  writing,
+} from "./defects.ts";
+
+const Review = defineState({
+  files: z.array(z.string()).default([]),
+  findings: list(z.object({ file: z.string(), severe: z.boolean() })),
+  verdict: z.enum(["ship", "fix"]).nullable().default(null),
+});
+
+/** Parallel work, a route, a loop. */
+const review = defineGraph({ name: "review", state: Review })
+  .nodes({
+    collect: async () => ({ files: ["a.ts"] }),
+    inspect: task(z.string(), async (_state, { input }) => ({ findings: [{ file: input, severe: false }] })),
+    judge: (state) => ({ verdict: state.findings.some((each) => each.severe) ? "fix" : "ship" }) as const,
+    fix: (state) =>
+      update((draft) => {
+        draft.files = state.findings.map((each) => each.file);
+      }),
+  })
+  .edges({
+    [START]: "collect",
+    collect: sends("inspect", (state) => state.files, { otherwise: "judge" }),
+    inspect: "judge",
+    judge: route(["fix", END], (state) => (state.verdict === "fix" ? "fix" : END)),
+    fix: "collect",
+  });
+
+const Pay = defineState({ amount: z.number(), note: z.string().optional() });
+
+/** Ask a person, go on next week. */
+const payment = defineGraph({
+  name: "payment",
+  state: Pay,
+  interrupts: { approve: z.object({ ok: z.boolean(), note: z.string().optional() }) },
+})
+  .nodes({
+    approve: {
+      asks: ["approve"],
+      writes: ["note"],
+      run: async (state, { interrupt }) => {
+        const { ok, note } = await interrupt("approve", { payload: { amount: state.amount } });
+        return ok ? goto("pay") : goto("decline", { note });
+      },
+    },
+    pay: { asks: [], effect: "once", run: () => undefined },
+    decline: { asks: [], run: () => undefined },
+  })
+  .edges({ [START]: "approve", approve: gotos("pay", "decline"), pay: END, decline: END });
+
+/** A graph inside a graph, with a question of its own. */
+const bill = defineGraph({
+  name: "bill",
+  state: defineState({ total: z.number().default(0), note: z.string().default("") }),
+})
+  .nodes({
+    pay: subgraph(payment, {
+      input: (state) => ({ amount: state.total }),
+      output: (result) => ({ note: result.note ?? "paid" }),
+    }),
+    file: () => undefined,
+  })
+  .edges({ [START]: "pay", pay: "file", file: END });
+
+const Chat = defineState({ messages: messages() });
+const look = defineTool({
+  name: "look",
+  description: "Look.",
+  input: z.object({}),
+  effect: "pure",
+  run: () => "nothing",
+});
+
+/** What an agent is. */
+const agent = defineGraph({ name: "agent", state: Chat, interrupts: { approve: z.boolean() } })
+  .nodes({ model: { asks: [], run: () => undefined }, tools: toolNode({ tools: [look] }) })
+  .edges({ [START]: "model", model: route(["tools", END], () => END), tools: "model" });
+
+const fan = defineGraph({ name: "fan", state: defineState({ urls: list(z.string()), pages: list(z.string()) }) })
+  .nodes({
+    plan: () => [send("fetch", "a"), send("fetch", "b"), goto("wait")],
+    fetch: task(z.string(), (_state, { input }) => ({ pages: [input] }), { writes: ["pages"] }),
+    wait: () => undefined,
+    merge: { defer: true, run: () => undefined },
+  })
+  .edges({ [START]: "plan", plan: gotos("fetch", "wait"), fetch: "merge", wait: "merge", merge: END });
+
+const inner = shape({ [START]: ["a", "b"], a: join("z"), b: join("z"), z: END });
+
+/** Every sound graph, by what is in it. */
+export const soundGraphs: readonly (readonly [string, AnyGraph])[] = [
+  ["a review: parallel work, a route, a loop", review],
+  ["a payment that asks a person", payment],
+  ["a bill that holds the payment", bill],
+  ["an agent: a model and its tools", agent],
+  ["sends and a goto of one node, gathered by a deferred one", fan],
+  ["a line", shape({ [START]: "a", a: "b", b: END })],
+  ["nothing to do", shape({ [START]: either("a", END), a: END })],
+  ["a loop with a way out", shape({ [START]: "a", a: either("b", END), b: "a" })],
+  [
+    "a join in a loop",
+    shape({ [START]: ["a", "b"], a: join("z"), b: join("z"), z: either("again", END), again: ["a", "b"] }),
+  ],
+  [
+    "a join around a loop",
+    shape({ [START]: ["a", "b"], a: either("a2", "a3"), a2: "a", a3: join("z"), b: join("z"), z: END }),
+  ],
+  ["branches of different lengths", shape({ [START]: ["a", "b"], a: join("z"), b: "b2", b2: join("z"), z: END })],
+  ["a fan-out that may be empty", shape({ [START]: each("T", "z"), T: "z", z: END })],
+  [
+    "a fan-out into a join",
+    shape({ [START]: ["a", "b"], a: each("T", "c"), T: "c", c: join("z"), b: join("z"), z: END }),
+  ],
+  ["a fan-out of a fan-out", shape({ [START]: each("T", END), T: each("U", "z"), U: "z", z: END })],
+  ["commands that lead on or end", shape({ [START]: "a", a: gotos("a", "b", "T"), b: END, T: gotos("a", "b") })],
+  ["a route that chooses several", shape({ [START]: "a", a: some("b", "c", END), b: "d", c: "d", d: END })],
+  [
+    "a deferred node after branches that may end",
+    shape({ [START]: ["a", "b"], a: "z", b: either("b2", END), b2: "z", z: END }, { z: deferred() }),
+  ],
+  [
+    "a deferred node in a loop",
+    shape({ [START]: ["a", "b"], a: "z", b: "b2", b2: "z", z: either("a", END) }, { z: deferred() }),
+  ],
+  [
+    "nodes that write one channel on ways that exclude each other",
+    shape({ [START]: either("a", "b"), a: "z", b: "z", z: END }, { a: writing("verdict"), b: writing("verdict") }),
+  ],
+  [
+    "nodes that write one channel one after the other",
+    shape(
+      { [START]: ["a", "b"], a: join("z"), b: join("z"), z: END },
+      { a: writing("verdict"), b: writing("log"), z: writing("verdict") },
+    ),
+  ],
+  ["tasks of one send that write a list", shape({ [START]: each("T", END), T: END }, { T: sentWriting("log") })],
+  [
+    "two tool nodes of which one runs",
+    shape({ [START]: "m", m: either("t1", "t2", END), t1: "m", t2: "m" }, { t1: tools(), t2: tools() }),
+  ],
+  [
+    "a tool node beside other work",
+    shape({ [START]: ["t", "b"], t: join("z"), b: join("z"), z: END }, { t: tools(), b: writing("verdict") }),
+  ],
+  [
+    "a question that the handler of a `once` node asks",
+    shape(
+      { [START]: "a", a: END },
+      { a: { effect: "once", asks: ["approve"], run: () => undefined, onError: () => undefined } },
+      { approve: z.boolean() },
+    ),
+  ],
+  [
+    "questions of every kind that can be answered",
+    shape(
+      { [START]: "a", a: "b", b: END },
+      { a: asking("yes", "when"), b: asking("any", "choice") },
+      {
+        yes: z.boolean(),
+        when: z.iso.datetime().transform((text) => new Date(text)),
+        any: z.unknown(),
+        choice: { answer: z.union([z.never(), z.string()]), payload: z.date() },
+      },
+    ),
+  ],
+  [
+    "a graph inside two nodes that run together",
+    shape({ [START]: ["a", "b"], a: END, b: END }, { a: call(inner), b: call(inner) }),
+  ],
+  [
+    "graphs three deep, one of them in a loop",
+    shape(
+      { [START]: "a", a: either("a", END) },
+      { a: call(shape({ [START]: "b", b: END }, { b: call(shape({ [START]: "c", c: END }, { c: call(inner) })) })) },
+    ),
+  ],
+  [
+    "a graph inside that is sent to",
+    shape({ [START]: each("T", END), T: END }, { T: task(z.unknown(), call(inner) as () => undefined) }),
+  ],
+];

@@ -1,0 +1,33 @@
+/** A memory store whose owner dies at its n-th commit, as by SIGKILL: before the commit is durable, or when nobody was told yet. */
+import type { MemoryStore, Store } from "../../src/index.ts";
+
+export interface DyingStore {
+  readonly store: Store;
+  readonly dead: Promise<"dead">;
+  readonly isDead: () => boolean;
+}
+
+export function dyingStore(owner: MemoryStore, nth: number, when: "before" | "after"): DyingStore {
+  let commits = 0;
+  let isDead = false;
+  let die: (how: "dead") => void = () => undefined;
+  const dead = new Promise<"dead">((resolve) => {
+    die = resolve;
+  });
+  const end = (): void => {
+    isDead = true;
+    owner.crash();
+    die("dead");
+  };
+  const commit: Store["commit"] = (write, told) => {
+    if (isDead) return;
+    commits++;
+    if (commits === nth && when === "before") end();
+    else if (commits === nth) owner.commit(write, end);
+    else
+      owner.commit(write, (failure) => {
+        if (!isDead) told(failure);
+      });
+  };
+  return { store: { ...owner, commit }, dead, isDead: () => isDead };
+}

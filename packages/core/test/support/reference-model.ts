@@ -1,0 +1,344 @@
+/**
+ * What a graph does, said as naively as the rules say it: an interpreter of plain descriptions of graphs, without a store,
+ * a machine or a promise. The engine is compared with it.
+ */
+import { END } from "../../src/index.ts";
+
+/** The state of every described graph. */
+export interface ModelState {
+  readonly log: readonly string[];
+  readonly sum: number;
+  readonly marks: Readonly<Record<string, number>>;
+  readonly last: number;
+  /** Visible for one superstep. */
+  readonly flash?: number | undefined;
+}
+
+export type ModelEdge =
+  | { readonly kind: "to"; readonly targets: readonly string[] }
+  | { readonly kind: "route"; readonly targets: readonly string[]; readonly many: boolean; readonly seed: number }
+  | { readonly kind: "sends"; readonly target: string; readonly otherwise?: string; readonly seed: number }
+  | { readonly kind: "gotos"; readonly targets: readonly string[]; readonly seed: number }
+  | { readonly kind: "join"; readonly target: string };
+
+export interface ModelNode {
+  readonly name: string;
+  readonly kind: "plain" | "task" | "inner";
+  readonly defer: boolean;
+  readonly seed: number;
+  readonly edge: ModelEdge;
+  /** What it writes beside the log, the sum and a mark. */
+  readonly writes: readonly ("last" | "flash" | "overwrite" | "again")[];
+  /** Questions that it asks, one after the other. */
+  readonly asks: number;
+  readonly inner?: { readonly graph: ModelGraph; readonly persistence: "per-call" | "kept" | "none" };
+}
+
+/** Nodes in the order of their declaration. */
+export interface ModelGraph {
+  readonly nodes: readonly ModelNode[];
+  readonly start: ModelEdge;
+}
+
+/** A write to the log that replaces it. */
+export interface Over {
+  readonly over: readonly string[];
+}
+
+export interface ModelWrite {
+  readonly log?: readonly string[] | Over;
+  readonly sum?: number;
+  readonly marks?: Readonly<Record<string, number | undefined>>;
+  readonly last?: number;
+  readonly flash?: number;
+}
+
+export type ModelCommand = { readonly goto: string } | { readonly send: string; readonly input: number };
+
+/** What a body gives. */
+export interface Given {
+  readonly writes: readonly ModelWrite[];
+  readonly commands: readonly ModelCommand[];
+}
+
+/** A committed superstep: the nodes of its tasks, in order, and those of the next, and the state that it left. */
+export interface ModelStep {
+  readonly state: ModelState;
+  readonly tasks: readonly string[];
+  readonly next: readonly string[];
+}
+
+export interface ModelOutcome {
+  readonly state: ModelState;
+  readonly steps: readonly ModelStep[];
+  /** Bodies that ran, also of inner graphs. */
+  readonly bodies: number;
+  readonly error?: string;
+}
+
+export const emptyState: ModelState = { log: [], sum: 0, marks: {}, last: 0 };
+
+/** A number that depends on everything it is given, and on nothing else. */
+export function hash(...parts: readonly (string | number | undefined)[]): number {
+  let value = 2_166_136_261;
+  for (const letter of parts.join("|")) value = Math.imul(value ^ letter.charCodeAt(0), 16_777_619);
+  value = Math.imul(value ^ (value >>> 15), 0x2c_1b_3c_6d);
+  return (value ^ (value >>> 12)) >>> 0;
+}
+
+/** What a question shows: by it an answer is told from all others. */
+export function questionOf(
+  path: string,
+  node: string,
+  state: ModelState,
+  input: number | undefined,
+  nth: number,
+): string {
+  return [path, node, state.log.length, input ?? "-", nth].join("|");
+}
+
+/** What a person answers to a question. */
+export function answerTo(question: string): number {
+  return hash(question) % 1_000;
+}
+
+/** What the body of a node gives for a state, an input and answers. */
+export function bodyOf(
+  node: ModelNode,
+  state: ModelState,
+  input: number | undefined,
+  answers: readonly number[],
+): Given {
+  const chance = hash("body", node.seed, digest(state), input, ...answers);
+  const does = (what: ModelNode["writes"][number]): boolean => node.writes.includes(what);
+  const entry = `${node.name}(${input ?? ""})@${state.log.length}#${answers.join()}`;
+  const mark = { [`k${chance % 4}`]: chance % 5 === 0 ? undefined : chance % 11 };
+  return {
+    writes: [
+      ...(does("overwrite") && chance % 4 === 0 ? [{ log: { over: [`over by ${node.name}`] } }] : []),
+      { log: [entry], sum: chance % 7, marks: mark },
+      ...(does("again") ? [{ log: [`${node.name} again`], sum: 1 }] : []),
+      ...(does("last") && chance % 3 !== 0 ? [{ last: chance % 100 }] : []),
+      ...(does("flash") && chance % 2 === 0 ? [{ flash: chance % 10 }] : []),
+    ],
+    commands: node.edge.kind === "gotos" ? commandsOf(node.edge, state, input) : [],
+  };
+}
+
+/** At most one goto, and any number of sends. */
+function commandsOf(
+  edge: Extract<ModelEdge, { kind: "gotos" }>,
+  state: ModelState,
+  input: number | undefined,
+): readonly ModelCommand[] {
+  const commands: ModelCommand[] = [];
+  const count = hash("count", edge.seed, digest(state), input) % 3;
+  for (let nth = 0; nth < count; nth++) {
+    const target = edge.targets[hash("target", nth, edge.seed, digest(state), input) % edge.targets.length] ?? END;
+    if (target.startsWith("t")) commands.push({ send: target, input: hash("input", nth, digest(state)) % 9 });
+    else if (!commands.some((command) => "goto" in command)) commands.push({ goto: target });
+  }
+  return commands;
+}
+
+/** What a route chooses. */
+export function chosen(
+  { targets, many, seed }: Extract<ModelEdge, { kind: "route" }>,
+  state: ModelState,
+): readonly string[] {
+  const chance = hash("route", seed, digest(state));
+  const first = targets[chance % targets.length] ?? END;
+  const picked = many ? targets.filter((_, index) => ((chance >> index) & 1) === 1).reverse() : [];
+  return picked.length === 0 ? [first] : picked;
+}
+
+/** What sends select. */
+export function selected({ seed }: Extract<ModelEdge, { kind: "sends" }>, state: ModelState): readonly number[] {
+  const chance = hash("sends", seed, digest(state));
+  return Array.from({ length: chance % 4 }, (_, index) => hash("item", index, chance) % 9);
+}
+
+function digest({ log, sum, last, flash, marks }: ModelState): string {
+  return [log.length, sum, last, flash ?? "-", Object.keys(marks).length].join(";");
+}
+
+/** What an inner graph is given, and what the node that holds it returns. */
+export const innerMapping = {
+  input: (state: ModelState): { readonly sum: number } => ({ sum: state.sum }),
+  output: (node: string, inner: ModelState): ModelWrite => ({
+    log: [`${node}{${inner.log.join()}}`],
+    sum: inner.sum % 5,
+  }),
+};
+
+class Failure extends Error {
+  readonly code: string;
+  constructor(code: string) {
+    super(code);
+    this.code = code;
+  }
+}
+
+interface ModelTask {
+  readonly node: ModelNode;
+  readonly input?: number;
+}
+
+/** Where control stands after a superstep. */
+interface Standing {
+  readonly tasks: readonly ModelTask[];
+  /** Sources that have come, by the target of the join. */
+  readonly arrived: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly heldNodes: ReadonlySet<string>;
+  readonly heldSends: readonly ModelTask[];
+}
+
+interface Ended {
+  readonly node: ModelNode | undefined;
+  readonly edge: ModelEdge;
+  readonly commands: readonly ModelCommand[];
+}
+
+/** Run a described graph to its end. `kept` holds what inner graphs keep across calls. */
+export function interpret(
+  graph: ModelGraph,
+  maxSteps: number,
+  given: Partial<ModelState> = {},
+  kept: Map<string, ModelState> = new Map(),
+  path = "",
+): ModelOutcome {
+  const steps: ModelStep[] = [];
+  let state: ModelState = { ...emptyState, ...given };
+  let bodies = 0;
+
+  function run({ node, input }: ModelTask): Given {
+    if (node.inner === undefined) {
+      bodies++;
+      const asked = Array.from({ length: node.asks }, (_, nth) =>
+        answerTo(questionOf(path, node.name, state, input, nth)),
+      );
+      return bodyOf(node, state, input, asked);
+    }
+    const { graph: inner, persistence } = node.inner;
+    const keeps = persistence === "kept";
+    const before = keeps ? kept.get(node.name) : undefined;
+    const below = keeps ? keptBelow(kept, node.name) : new Map<string, ModelState>();
+    const called = { ...before, ...innerMapping.input(state) };
+    const outcome = interpret(inner, maxSteps, called, below, `${path}/${node.name}`);
+    bodies += outcome.bodies;
+    if (outcome.error !== undefined) throw new Failure(outcome.error);
+    const { flash: _gone, ...left } = outcome.state;
+    if (keeps) keep(kept, node.name, left, below);
+    return { writes: [innerMapping.output(node.name, outcome.state)], commands: [] };
+  }
+
+  try {
+    const nothing = { arrived: new Map(), heldNodes: new Set<string>(), heldSends: [] };
+    let standing = after(graph, nothing, [{ node: undefined, edge: graph.start, commands: [] }], state);
+    while (standing.tasks.length > 0) {
+      if (steps.length >= maxSteps) throw new Failure("step_limit");
+      const { tasks } = standing;
+      const results = tasks.map(run);
+      const folded = fold(state, results);
+      const ended = tasks.map(({ node }, index) => ({
+        node,
+        edge: node.edge,
+        commands: results[index]?.commands ?? [],
+      }));
+      standing = after(graph, standing, ended, folded);
+      steps.push({ state: folded, tasks: tasks.map(nameOf), next: standing.tasks.map(nameOf) });
+      state = folded;
+    }
+    return { state, steps, bodies };
+  } catch (error) {
+    if (error instanceof Failure) return { state, steps, bodies, error: error.code };
+    throw error;
+  }
+}
+
+const nameOf = ({ node }: ModelTask): string => node.name;
+
+function keptBelow(kept: ReadonlyMap<string, ModelState>, node: string): Map<string, ModelState> {
+  const above = `${node}.`;
+  return new Map(
+    [...kept].filter(([name]) => name.startsWith(above)).map(([name, state]) => [name.slice(above.length), state]),
+  );
+}
+
+function keep(
+  kept: Map<string, ModelState>,
+  node: string,
+  state: ModelState,
+  below: ReadonlyMap<string, ModelState>,
+): void {
+  kept.set(node, state);
+  for (const [name, inner] of below) kept.set(`${node}.${name}`, inner);
+}
+
+/** The writes of a superstep in the order of its tasks. */
+function fold(before: ModelState, results: readonly Given[]): ModelState {
+  const writers = (channel: keyof ModelWrite): number =>
+    results.filter(({ writes }) => writes.some((write) => write[channel] !== undefined)).length;
+  const all = results.flatMap(({ writes }) => writes);
+  const bases = all.flatMap(({ log }) => (log !== undefined && "over" in log ? [log.over] : []));
+  if (writers("last") > 1 || writers("flash") > 1 || bases.length > 1) throw new Failure("channel_conflict");
+  const marks: Record<string, number> = { ...before.marks };
+  for (const [key, value] of all.flatMap((write) => Object.entries(write.marks ?? {})))
+    if (value === undefined) delete marks[key];
+    else marks[key] = value;
+  return {
+    log: [...(bases[0] ?? before.log), ...all.flatMap(({ log }) => (log === undefined || "over" in log ? [] : log))],
+    sum: all.reduce((sum, write) => sum + (write.sum ?? 0), before.sum),
+    marks,
+    last: all.find((write) => write.last !== undefined)?.last ?? before.last,
+    flash: all.find((write) => write.flash !== undefined)?.flash,
+  };
+}
+
+/** Where control stands after these tasks. An edge belongs to its node and is taken once; commands belong to a task. */
+function after(
+  graph: ModelGraph,
+  before: Omit<Standing, "tasks">,
+  ended: readonly Ended[],
+  state: ModelState,
+): Standing {
+  const named = (name: string): ModelNode => graph.nodes.find((node) => node.name === name) as ModelNode;
+  const fired = new Set<string>();
+  const sent: ModelTask[] = [];
+  const arrived = new Map([...before.arrived].map(([target, sources]) => [target, new Set(sources)]));
+  const left = new Set<string>();
+  for (const { node, edge, commands } of ended) {
+    const again = node !== undefined && left.has(node.name);
+    if (node !== undefined) left.add(node.name);
+    if (edge.kind === "gotos") {
+      for (const command of commands)
+        if ("goto" in command) fired.add(command.goto);
+        else sent.push({ node: named(command.send), input: command.input });
+    } else if (again) continue;
+    else if (edge.kind === "to") for (const target of edge.targets) fired.add(target);
+    else if (edge.kind === "route") for (const target of chosen(edge, state)) fired.add(target);
+    else if (edge.kind === "join")
+      arrived.set(edge.target, (arrived.get(edge.target) ?? new Set()).add(node?.name ?? ""));
+    else {
+      const items = selected(edge, state);
+      if (items.length === 0 && edge.otherwise === undefined) throw new Failure("empty_sends");
+      if (items.length === 0 && edge.otherwise !== undefined) fired.add(edge.otherwise);
+      for (const input of items) sent.push({ node: named(edge.target), input });
+    }
+  }
+  for (const target of new Set(graph.nodes.flatMap(({ edge }) => (edge.kind === "join" ? [edge.target] : [])))) {
+    const sources = graph.nodes.filter(({ edge }) => edge.kind === "join" && edge.target === target);
+    if (!sources.every(({ name }) => arrived.get(target)?.has(name))) continue;
+    fired.add(target);
+    arrived.delete(target);
+  }
+  const inOrder = (names: ReadonlySet<string>, deferred: boolean): ModelTask[] =>
+    graph.nodes.filter(({ name, defer }) => names.has(name) && defer === deferred).map((node) => ({ node }));
+  const runnable = [...inOrder(fired, false), ...sent.filter(({ node }) => !node.defer)];
+  const heldNodes = new Set([...before.heldNodes, ...inOrder(fired, true).map(nameOf)]);
+  const heldSends = [...before.heldSends, ...sent.filter(({ node }) => node.defer)];
+  if (runnable.length > 0) return { tasks: runnable, arrived, heldNodes, heldSends };
+  const released = [...inOrder(heldNodes, true), ...heldSends];
+  if (released.length === 0 && arrived.size > 0) throw new Failure("dead_route");
+  return { tasks: released, arrived, heldNodes: new Set(), heldSends: [] };
+}

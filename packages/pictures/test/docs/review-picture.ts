@@ -1,0 +1,25 @@
+import { defineGraph, defineState, END, list, route, START, sends, task } from "@statewright/core";
+import { toSvg } from "@statewright/pictures";
+import * as z from "zod";
+
+const Review = defineState({ files: list(z.string()), findings: list(z.string()) });
+
+const review = defineGraph({ name: "review", state: Review })
+  .nodes({
+    collect: () => ({ files: ["a.ts", "b.ts"] }),
+    inspect: task(z.string(), (_state, { input }) => ({ findings: [input] })),
+    judge: () => undefined,
+  })
+  .edges({
+    [START]: "collect",
+    collect: sends("inspect", (state) => state.files, { otherwise: END }),
+    inspect: "judge",
+    judge: route(["collect", END], (state) => (state.findings.length > 9 ? END : "collect")),
+  });
+
+const tested = new Set(["__start__ -> collect", "collect -> inspect", "inspect -> judge"]);
+const svg = toSvg(review, {
+  direction: "right",
+  mark: (part) => ("from" in part && !tested.has(part.id) ? "bad" : undefined),
+});
+console.log(svg);

@@ -1,0 +1,315 @@
+/** Pictures of graphs: what they show, that it can be read, and that nothing in it can be anything but a picture. */
+import { durable, END, type GraphDefinition, START, toMermaid } from "@statewright/core";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createMachine } from "xstate";
+import { toSvg } from "../src/index.ts";
+import { anyGraph, anyMachine, either, graphOf, largeGraph, nestedGraph } from "./support/graphs.ts";
+import { inside, overlap, type Picture, type Rect, readPicture } from "./support/read-picture.ts";
+
+describe("what a picture shows", () => {
+  test("E23 it has exactly the edges that are declared, at every depth, in 300 graphs, as the Mermaid text has", () => {
+    let graphs = 0;
+    const property = fc.property(anyGraph(2), (graph) => {
+      graphs += 1;
+      const picture = readPicture(toSvg(graph));
+      const { nodes, edges } = declaredIn(graph, "");
+      expect(picture.edges.map(({ id }) => id).toSorted()).toEqual(edges.toSorted());
+      expect(namesIn(picture)).toEqual(nodes.toSorted());
+      expect(toMermaid(graph).match(/^ *\w+ (-->|--o|==>|-\.->) \w+$/gm)).toHaveLength(edges.length);
+      checkPlaces(picture);
+    });
+    fc.assert(property, { numRuns: 300 });
+    expect(graphs).toBe(300);
+  });
+
+  test("each kind of node and of edge looks like itself and says what it is", () => {
+    const { nodes, edges, regions, labels } = readPicture(toSvg(nestedGraph()));
+    const node = (id: string) => nodes.find((each) => each.id === id);
+    expect(node("ask")).toMatchObject({ classes: ["body"], title: "ask: node", texts: ["ask"] });
+    expect(node("research.check")).toMatchObject({ classes: ["tools"], title: "check: tool node" });
+    expect(node("research.search.Fetch")).toMatchObject({ classes: ["task"], title: "Fetch: task node" });
+    expect(node("research.search.rank")).toMatchObject({
+      classes: ["body", "deferred"],
+      title: "rank: node, runs when nothing else is runnable",
+      texts: ["rank", "deferred"],
+    });
+    expect(node(`Source.${START}`)).toMatchObject({ classes: ["start"], title: "start" });
+    expect(node(`research.${END}`)).toMatchObject({ classes: ["end"], title: "end" });
+    expect(regions.map(({ id, title }) => `${id}, ${title}`)).toEqual([
+      "research, research: subgraph",
+      "research.search, search: subgraph",
+      "Source, Source: subgraph, once for each input",
+    ]);
+    const shown = edges.filter(({ id }) => !/^(research|Source)\./.test(id));
+    expect(shown.map(({ classes, title }) => `${classes.join(" ")}: ${title}`)).toEqual([
+      "edge to: start → ask",
+      "edge route: ask → research, when it is chosen",
+      "edge route: ask → publish, when it is chosen",
+      "edge each: research → Source, once for each input",
+      "edge otherwise: research → publish, when there is no input",
+      "edge to: Source → publish",
+      "edge route: publish → ask, when it is chosen",
+      "edge route: publish → publish, when it is chosen",
+      "edge route: publish → end, when it is chosen",
+    ]);
+    expect(edges.filter(({ classes }) => classes.includes("join"))).toHaveLength(2);
+    expect(edges.filter(({ classes }) => classes.includes("goto"))).toHaveLength(2);
+    expect(labels.map(({ text }) => text).slice(-7)).toEqual([
+      "research",
+      "publish",
+      "each",
+      "if none",
+      "ask",
+      "publish",
+      "end",
+    ]);
+  });
+
+  test("a machine drawn by hand shows its states, regions and events, also between regions", () => {
+    const picture = readPicture(toSvg(order()));
+    expect(picture.regions.map(({ id }) => id)).toEqual(["paying", "paying.card", "sending"]);
+    expect(picture.edges.filter(({ title }) => title.includes(": ")).map(({ title }) => title)).toEqual(
+      [
+        "paying.asking → paying.card.typing: PAY",
+        "sending.packing → sending.gone: SENT",
+        "paying.card.typing → paying.card.checking: TYPED [if]",
+        "paying.card.checking → paying.card.typing: after 60000 ms",
+        "sending → paying: BACK",
+        "sending.packing → paying.card.checking: AGAIN",
+        "paying.card.checking → sending.packing: PAID",
+        "paying.card.checking → lost: STOLEN",
+        "paying → lost: CANCEL",
+      ].toSorted(byOrderIn(picture.edges.map(({ title }) => title))),
+    );
+    checkPlaces(picture);
+    checkPlaces(readPicture(toSvg(order(), { direction: "right" })));
+  });
+
+  test("what is marked carries its mark as a class, and so does the label of an edge", () => {
+    const svg = toSvg(nestedGraph(), {
+      mark: (part) => {
+        if (!("from" in part)) return part.id === "research.plan" ? "current" : undefined;
+        return part.kind === "route" ? "bad" : part.id === "Source -> publish" ? "good" : undefined;
+      },
+    });
+    const { nodes, edges } = readPicture(svg);
+    const marked = [...nodes, ...edges].filter(({ classes }) => /^(good|bad|current)$/.test(classes.at(-1) ?? ""));
+    expect(marked.map(({ id, classes }) => `${classes.at(-1)} ${id}`)).toEqual([
+      "current research.plan",
+      "bad ask -> research",
+      "bad ask -> publish",
+      "good Source -> publish",
+      "bad publish -> ask",
+      "bad publish -> publish",
+      `bad publish -> ${END}`,
+    ]);
+    expect(svg.match(/class="label bad"/g)).toHaveLength(5);
+  });
+});
+
+describe("a picture can be read", () => {
+  test.each(["down", "right"] as const)(
+    "sixty nodes with graphs in graphs, %s: nothing covers anything, and all is inside",
+    (direction) => {
+      const picture = readPicture(toSvg(largeGraph(), { direction }));
+      expect(picture.nodes.length + picture.regions.length).toBeGreaterThan(60);
+      checkPlaces(picture);
+    },
+  );
+
+  test.each(["down", "right"] as const)("100 machines with events between their regions, %s: the same", (direction) => {
+    let between = 0;
+    const property = fc.property(anyMachine, (machine) => {
+      const picture = readPicture(toSvg(machine, { direction }));
+      checkPlaces(picture);
+      between += picture.edges.filter(
+        ({ id }) => new Set(id.split(" -> ").map((end) => end.split(".").length)).size > 1,
+      ).length;
+    });
+    fc.assert(property, { numRuns: 100 });
+    expect(between).toBeGreaterThan(100);
+  });
+
+  test("a name that is long is cut in its box and whole in its title", () => {
+    const name = `n${"x".repeat(63)}`;
+    const { nodes, labels } = readPicture(
+      toSvg(graphOf({ [name]: "body" }, { [START]: either(name, END), [name]: END })),
+    );
+    const node = nodes.find(({ id }) => id === name);
+    expect(node?.texts[0]).toBe(`n${"x".repeat(38)}…`);
+    expect(node?.title).toBe(`${name}: node`);
+    expect(labels.map(({ text }) => text)).toEqual([`n${"x".repeat(22)}…`, "end"]);
+  });
+
+  test("the same graph gives the same text, whatever was drawn before it", () => {
+    const first = toSvg(nestedGraph());
+    toSvg(largeGraph());
+    expect(toSvg(nestedGraph())).toBe(first);
+    const right = toSvg(order(), { direction: "right" });
+    expect(toSvg(order(), { direction: "right" })).toBe(right);
+  });
+});
+
+describe("a picture stands by itself", () => {
+  test("E23 it names no address, and holds no script, link, font or picture of others", () => {
+    const svg = toSvg(largeGraph());
+    expect(svg.replace('xmlns="http://www.w3.org/2000/svg"', "")).not.toMatch(
+      /https?:|url\(|@import|@font-face|href|\bon\w+=/,
+    );
+    const { names, root } = readPicture(svg);
+    expect([...names].toSorted()).toEqual(["circle", "g", "path", "polygon", "rect", "style", "text", "title"]);
+    expect(root.getAttribute("role")).toBe("img");
+    expect(root.getAttribute("aria-label")).toBe("Graph large");
+    expect(root.getElementsByTagName("style")[0]?.textContent).toContain("prefers-color-scheme:dark");
+    expect(
+      svg
+        .match(/<style>[^<]*/)?.[0]
+        .match(/(?<=[{},])\.\w+/g)
+        ?.every((name) => name === ".statewright"),
+    ).toBe(true);
+  });
+
+  test("E23 hostile names are text, and nothing else", () => {
+    const hostile = [
+      "<script>alert(1)</script>",
+      `"><img src=x onerror=alert(1)>`,
+      "' onload='alert(1)",
+      "&lt;b&gt; &amp; ]]>",
+      "</title></svg>",
+      "\u202Egnp.exe\u0000\u0007\uD800",
+      "数据库 🚀",
+    ];
+    const machine = createMachine({
+      id: "hostile",
+      initial: hostile[0] ?? "",
+      states: Object.fromEntries(
+        hostile.map((name, index) => [
+          name,
+          { id: `s${index}`, on: { [`${name}!`]: `#s${(index + 1) % hostile.length}` } },
+        ]),
+      ),
+    });
+    const { nodes, edges, names } = readPicture(toSvg(durable(machine, { version: 1 }) as GraphDefinition));
+    const harmless = hostile.map((name) =>
+      name.replace("\u202E", "\uFFFD").replace("\u0000\u0007\uD800", "\uFFFD\uFFFD\uFFFD"),
+    );
+    expect(nodes.flatMap(({ texts }) => texts)).toEqual(harmless);
+    expect(edges.slice(1).map(({ title }) => title.endsWith("!"))).toEqual(hostile.map(() => true));
+    expect([...names].toSorted()).toEqual(["circle", "g", "path", "rect", "style", "text", "title"]);
+  });
+});
+
+/** An order: states in states, and events that lead from one region into another. */
+function order(): GraphDefinition {
+  const machine = createMachine({
+    id: "order",
+    initial: "paying",
+    states: {
+      paying: {
+        initial: "asking",
+        on: { CANCEL: "lost" },
+        states: {
+          asking: { on: { PAY: "card.typing" } },
+          card: {
+            initial: "typing",
+            states: {
+              typing: { on: { TYPED: { guard: () => true, target: "checking" } } },
+              checking: { after: { 60000: "typing" }, on: { PAID: "#order.sending.packing", STOLEN: "#order.lost" } },
+            },
+          },
+        },
+      },
+      sending: {
+        initial: "packing",
+        on: { BACK: "paying" },
+        states: { packing: { on: { SENT: "gone", AGAIN: "#order.paying.card.checking" } }, gone: { type: "final" } },
+      },
+      lost: { type: "final" },
+    },
+  });
+  return durable(machine, { version: 1 });
+}
+
+/** Ids of nodes and edges as the declaration has them. */
+function declaredIn(
+  graph: GraphDefinition,
+  path: string,
+): { readonly nodes: readonly string[]; readonly edges: readonly string[] } {
+  const edges = [...graph.edges].flatMap(([source, edge]) =>
+    [...new Set([...edge.targets, ...(edge.kind === "gotos" ? [END] : [])])].map(
+      (target) => `${path}${source} -> ${path}${target}`,
+    ),
+  );
+  const ends = edges.some((edge) => edge.endsWith(`-> ${path}${END}`)) ? [END] : [];
+  const inner = [...graph.nodes.values()].map(({ name, subgraph }) =>
+    subgraph === undefined ? { nodes: [], edges: [] } : declaredIn(subgraph.graph, `${path}${name}.`),
+  );
+  return {
+    nodes: [
+      ...[START, ...graph.nodes.keys(), ...ends].map((name) => path + name),
+      ...inner.flatMap(({ nodes }) => nodes),
+    ],
+    edges: [...edges, ...inner.flatMap(({ edges: below }) => below)],
+  };
+}
+
+function namesIn({ nodes, regions }: Picture): readonly string[] {
+  return [...nodes, ...regions].map(({ id }) => id).toSorted();
+}
+
+/** Boxes and labels stand apart and inside their region, and lines touch no box but those that they belong to. */
+function checkPlaces({ box, nodes, regions, edges, labels }: Picture): void {
+  const wrong: string[] = [];
+  const refuse = (holds: boolean, what: string): void => {
+    if (!holds) wrong.push(what);
+  };
+  const all = [...nodes, ...regions];
+  const rects = new Map(regions.map(({ id, rect }) => [id, rect]));
+  const around = (id: string): Rect => rects.get(id.split(".").slice(0, -1).join(".")) ?? box;
+  const holds = (region: string, id: string): boolean => id.startsWith(`${region}.`);
+  for (const { id, rect } of all) refuse(inside(rect, around(id)), `${id} is outside`);
+  for (const label of labels) refuse(inside(label, box), `${label.text} is outside`);
+  all.forEach((one, index) => {
+    for (const other of all.slice(index + 1))
+      if (!holds(one.id, other.id) && !holds(other.id, one.id))
+        refuse(!overlap(one.rect, other.rect), `${one.id} covers ${other.id}`);
+  });
+  for (const { id, heading } of regions) {
+    refuse(inside(heading, around(`${id}.`)), `the name of ${id} is outside`);
+    for (const node of nodes) refuse(!overlap(heading, node.rect), `${node.id} covers the name of ${id}`);
+  }
+  labels.forEach((label, index) => {
+    for (const other of labels.slice(index + 1)) refuse(!overlap(label, other), `${label.text} covers ${other.text}`);
+    for (const { id, rect } of nodes) refuse(!overlap(label, rect), `${label.text} covers ${id}`);
+  });
+  for (const { id, points } of edges) {
+    const ends = id.split(" -> ");
+    const strange = all.filter((each) => !ends.some((end) => end === each.id || holds(each.id, end)));
+    const spots = points.map(({ x, y }) => ({ x: x - 0.2, y: y - 0.2, width: 0.4, height: 0.4 }));
+    const boxOf = (end?: string): Rect | undefined => all.find((each) => each.id === end)?.rect;
+    refuse(touches(spots.at(0), boxOf(ends[0]), 1), `${id} does not leave its source`);
+    refuse(touches(spots.at(-1), boxOf(ends[1]), 10), `${id} does not come to its target`);
+    refuse(
+      spots.every((spot) => inside(spot, box)),
+      `${id} is outside`,
+    );
+    for (const label of labels)
+      if (label.id !== id) refuse(!spots.some((spot) => overlap(spot, label)), `${id} crosses the label ${label.text}`);
+    for (const { id: met, heading } of regions)
+      refuse(!spots.some((spot) => overlap(spot, heading)), `${id} crosses the name of ${met}`);
+    for (const { id: met, rect } of strange) refuse(!spots.some((spot) => overlap(spot, rect)), `${id} crosses ${met}`);
+  }
+  expect(wrong).toEqual([]);
+}
+
+/** Whether a spot is at most so far outside of a rectangle; the tip of an arrow is what a line ends before. */
+function touches(spot: Rect | undefined, rect: Rect | undefined, far: number): boolean {
+  if (spot === undefined || rect === undefined) return false;
+  const { x, y, width, height } = rect;
+  return inside(spot, { x: x - far, y: y - far, width: width + 2 * far, height: height + 2 * far });
+}
+
+function byOrderIn(list: readonly string[]): (one: string, other: string) => number {
+  return (one, other) => list.indexOf(one) - list.indexOf(other);
+}

@@ -1,0 +1,100 @@
+/** Cuts of lines: the anchors that retention leaves, and the deltas that later checkpoints still need. */
+import { hash } from "node:crypto";
+import type { CutDelta, CutImage } from "@statewright/core";
+import type { Database } from "better-sqlite3";
+import { corrupt } from "./errors.ts";
+import type { Line } from "./reader.ts";
+import type { DeltaColumns } from "./rows.ts";
+import { keyAt, largestCheckpoint } from "./schema.ts";
+import { deltaColumns, readDelta } from "./sealed-rows.ts";
+import type { Seals } from "./vault.ts";
+
+/** A line of a thread, and what its values are sealed with. */
+export interface LineAt {
+  readonly thread: string;
+  readonly line: Pick<Line, "key" | "name">;
+  readonly seals: Seals | undefined;
+}
+
+export interface Cuts {
+  /** The cuts of a line, oldest first. Throws `store_corrupt` where what is left is not what was left. */
+  of(at: LineAt): readonly CutImage[];
+  /** Deltas of a line at checkpoints above `after`, up to `until`, by channel and checkpoint; checked. */
+  deltas(at: LineAt, after: number, until: number): readonly CutDelta[];
+  /** Put an anchor and the deltas that are left in the place of all that stands above `after`, up to the cut. */
+  put(at: LineAt, after: number, cut: CutImage, hash: string): void;
+}
+
+interface AnchorColumns {
+  readonly id: number;
+  readonly seq: number;
+  readonly kept: string;
+}
+
+export function createCuts(db: Database): Cuts {
+  const anchors = db.prepare<[number, number], AnchorColumns>(
+    "SELECT key & 0xffffff AS id, seq, kept FROM anchors WHERE key BETWEEN ? AND ? ORDER BY key",
+  );
+  const newestBefore = db
+    .prepare<[number, number], number | null>("SELECT max(key) & 0xffffff FROM checkpoints WHERE key >= ? AND key < ?")
+    .pluck();
+  const deltasBetween = db.prepare<
+    [{ line: number; after: number; until: number }],
+    DeltaColumns & { checkpoint: number }
+  >(
+    "SELECT n.name AS channel, d.kind, d.base, d.sum, d.text, d.key & 0xffffff AS checkpoint FROM channels n" +
+      " JOIN deltas d ON d.key > (n.key << 24) + @after AND d.key <= (n.key << 24) + @until WHERE n.branch = @line ORDER BY d.key",
+  );
+  const channelsOfLine = db.prepare<[number], { key: number; name: string }>(
+    "SELECT key, name FROM channels WHERE branch = ?",
+  );
+  const addChannel = db.prepare<[number, string]>("INSERT INTO channels (branch, name) VALUES (?, ?)");
+  const dropDeltas = db.prepare<[number, number]>("DELETE FROM deltas WHERE key > ? AND key <= ?");
+  const addDelta = db.prepare("INSERT INTO deltas (key, kind, base, sum, text) VALUES (?, ?, ?, ?, ?)");
+  const dropAnchors = db.prepare<[number, number]>("DELETE FROM anchors WHERE key > ? AND key <= ?");
+  const addAnchor = db.prepare<[number, number, string, string]>(
+    "INSERT INTO anchors (key, seq, hash, kept) VALUES (?, ?, ?, ?)",
+  );
+
+  function deltas({ thread, line, seals }: LineAt, after: number, until: number): readonly CutDelta[] {
+    return deltasBetween.all({ line: line.key, after, until }).map((columns) => {
+      const { checkpoint } = columns;
+      return { ...readDelta(seals, { thread, line: line.name, checkpoint }, columns), checkpoint };
+    });
+  }
+
+  return {
+    deltas,
+    of: (at) =>
+      anchors.all(keyAt(at.line.key, 0), keyAt(at.line.key, largestCheckpoint)).map(({ id, seq, kept }) => {
+        const after = newestBefore.get(keyAt(at.line.key, 0), keyAt(at.line.key, id)) ?? 0;
+        const left = deltas(at, after, id);
+        if (keptHash(at.seals, left) === kept) return { id, seq, deltas: left };
+        throw corrupt(`what is left before the cut at checkpoint ${id} is not what was left`, {
+          thread: at.thread,
+          branch: at.line.name,
+        });
+      }),
+    put: ({ thread, line, seals }, after, { id, seq, deltas: left }, anchorHash) => {
+      const channels = new Map(channelsOfLine.all(line.key).map(({ key, name }) => [name, key]));
+      for (const key of channels.values()) dropDeltas.run(keyAt(key, after), keyAt(key, id));
+      for (const row of left) {
+        const key = channels.get(row.channel) ?? Number(addChannel.run(line.key, row.channel).lastInsertRowid);
+        channels.set(row.channel, key);
+        const { sum, text } = deltaColumns(seals, { thread, line: line.name, checkpoint: row.checkpoint }, row);
+        addDelta.run(keyAt(key, row.checkpoint), row.kind, row.base ? 1 : 0, sum, text);
+      }
+      dropAnchors.run(keyAt(line.key, after), keyAt(line.key, id));
+      addAnchor.run(keyAt(line.key, id), seq, anchorHash, keptHash(seals, left));
+    },
+  };
+}
+
+/** The hash of deltas that are left, in whatever order they come. */
+export function keptHash(seals: Seals | undefined, left: readonly CutDelta[]): string {
+  const rows = left.map(({ channel, checkpoint, kind, base, text }) =>
+    JSON.stringify([channel, checkpoint, kind, base, text]),
+  );
+  const text = rows.toSorted().join("\n");
+  return seals === undefined ? hash("sha256", text, "base64") : seals.hash(text);
+}

@@ -1,0 +1,133 @@
+/** Looking at everything that a file holds of its threads: each chain of checkpoints from its anchor on, each sum. */
+import { isStatewrightError, storeRules } from "@statewright/core";
+import type { Database } from "better-sqlite3";
+import type { Cuts } from "./cuts.ts";
+import type { Line, Reader } from "./reader.ts";
+import type { Sweeper } from "./sweeper.ts";
+
+/** Something that is not what was written. */
+export interface Fault {
+  readonly thread: string;
+  /** One sentence without its full stop. */
+  readonly what: string;
+}
+
+/** What `verify` saw. */
+export interface VerifyReport {
+  readonly threads: number;
+  readonly checkpoints: number;
+  /** Empty when all is what was written. */
+  readonly faults: readonly Fault[];
+}
+
+/** A read of the file as of one moment. */
+export type Read = <Value>(work: () => Value) => Promise<Value>;
+
+/** So many rows are looked at in one turn of the event loop. */
+const atOnce = 200;
+
+export interface Verifier {
+  /** Ids of threads after `after`, in their order. */
+  threads(after: number): readonly { readonly key: number; readonly id: string }[];
+  /** Look at one thread; gives how many checkpoints it has. Throws `unknown_thread`. */
+  thread(id: string, read: Read, fault: (fault: Fault) => void): Promise<number>;
+}
+
+export function createVerifier(
+  db: Database,
+  { reader, cuts, sweeper }: { readonly reader: Reader; readonly cuts: Cuts; readonly sweeper: Sweeper },
+): Verifier {
+  const page = db.prepare<[number, number], { key: number; id: string }>(
+    "SELECT key, id FROM threads WHERE key > ? ORDER BY key LIMIT ?",
+  );
+  const ids = db
+    .prepare<[number, number, number], number>(
+      "SELECT key & 0xffffff FROM checkpoints WHERE key > (?1 << 24) + ?2 AND key < (?1 + 1) << 24 ORDER BY key LIMIT ?3",
+    )
+    .pluck();
+  const newest = db
+    .prepare<[string], number>(
+      "SELECT t.checkpoint = coalesce((SELECT max((SELECT max(c.key) & 0xffffff FROM checkpoints c WHERE c.key >= b.key << 24 AND c.key < (b.key + 1) << 24))" +
+        " FROM branches b WHERE b.thread = t.key), 0) FROM threads t WHERE t.id = ?",
+    )
+    .pluck();
+
+  return {
+    threads: (after) => page.all(after, atOnce),
+    thread: async (id, read, fault) => {
+      /** Work that may meet rows that are not what was written: each is told once. */
+      const look = (work: () => void): void => {
+        try {
+          work();
+        } catch (thrown) {
+          if (!isStatewrightError(thrown, "store_corrupt")) throw thrown;
+          fault({ thread: id, what: thrown.message });
+        }
+      };
+      const { lines, sweeps } = await read(() => ({ lines: reader.lines(id), sweeps: sweeper.sweeps(id) }));
+      if (lines.length === 0) throw storeRules.unknownThread(id);
+      for (const sweep of sweeps) {
+        for (let after: number | undefined = -1; after !== undefined; ) {
+          const from = after;
+          after = await read(() => {
+            const { rows, last } = sweep.page(from, atOnce);
+            for (const row of rows) look(() => row.read(reader.seals(id)));
+            return last;
+          });
+        }
+      }
+      let checkpoints = 0;
+      for (const line of lines) {
+        checkpoints += await chain(id, line, read, look);
+        await read(() => look(() => cuts.of({ thread: id, line, seals: reader.seals(id) })));
+      }
+      await read(() => look(() => reader.timers({ thread: id })));
+      if ((await read(() => newest.get(id))) === 0) fault({ thread: id, what: "the newest checkpoint is not there" });
+      return checkpoints;
+    },
+  };
+
+  async function chain(id: string, line: Line, read: Read, look: (work: () => void) => void): Promise<number> {
+    let seen = 0;
+    for (let after = 0; ; ) {
+      const from = after;
+      const found = await read(() => {
+        const there = ids.all(line.key, from, atOnce);
+        for (const checkpoint of there) look(() => reader.own(id, line, checkpoint - 1, 1));
+        return there;
+      });
+      seen += found.length;
+      after = found.at(-1) ?? after;
+      if (found.length < atOnce) return seen;
+    }
+  }
+}
+
+/** Look at one thread or at all; one that is deleted meanwhile is left out. Throws `unknown_thread`. */
+export async function verifyStore(verifier: Verifier, read: Read, thread: string | undefined): Promise<VerifyReport> {
+  const faults = new Map<string, Fault>();
+  const add = (fault: Fault): void => {
+    faults.set(JSON.stringify(fault), fault);
+  };
+  let [threads, checkpoints] = [0, 0];
+  const look = async (id: string): Promise<void> => {
+    checkpoints += await verifier.thread(id, read, add);
+    threads += 1;
+  };
+  if (thread !== undefined) await look(thread);
+  for (let after = 0; thread === undefined; ) {
+    const from = after;
+    const page = await read(() => verifier.threads(from));
+    const last = page.at(-1);
+    if (last === undefined) break;
+    after = last.key;
+    for (const { id } of page) {
+      try {
+        await look(id);
+      } catch (error) {
+        if (!isStatewrightError(error, "unknown_thread")) throw error;
+      }
+    }
+  }
+  return { threads, checkpoints, faults: [...faults.values()] };
+}

@@ -1,0 +1,23 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { runProgram } from "../support/run-program.ts";
+
+test("the program about busy threads runs as it stands", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "busy-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const printed = await runProgram(new URL("busy.ts", import.meta.url), { cwd: folder });
+  expect(printed.split("\n")).toEqual([
+    "waiting",
+    "queued",
+    'queued {"said":"send another"}',
+    "done ",
+    "waiting heard send it, did send it, heard stop",
+    "waiting heard send it, did send it, heard start over",
+    "true waiting",
+    "u",
+    "0 waiting",
+    "",
+  ]);
+});

@@ -1,0 +1,66 @@
+/**
+ * One life of a process that asks a person and goes on with the answer, over a SQLite file. Each life writes down what it
+ * finds waiting, and what becomes of a second answer. It is started, killed and started again by the crash test.
+ */
+import process from "node:process";
+import { anotherLife, crashPoints, logEffect } from "@statewright/testing";
+import {
+  defineGraph,
+  defineState,
+  END,
+  isStatewrightError,
+  list,
+  resume,
+  run,
+  START,
+  sqliteStore,
+  waiting,
+} from "statewright";
+import * as z from "zod";
+
+const thread = "approval-1";
+
+const approval = defineGraph({
+  name: "approval",
+  state: defineState({ log: list(z.string()) }),
+  interrupts: { approve: z.object({ ok: z.boolean() }) },
+})
+  .nodes({
+    ask: async (_state, { interrupt }) => ({ log: [`approved ${(await interrupt("approve")).ok}`] }),
+    after: () => ({ log: ["after"] }),
+  })
+  .edges({ [START]: "ask", ask: "after", after: END });
+
+const store = crashPoints(sqliteStore("agent.db", { durability: "normal" }));
+const asked = await waiting(store);
+logEffect({ waiting: asked.map(({ id }) => id) });
+const head = await store.head(thread);
+const status = head === undefined ? (await run(approval, { store, thread }).result).status : await goOn();
+if (status === "waiting") process.exitCode = anotherLife;
+else {
+  const { state } = await resume(approval, { store, thread }).result;
+  console.log(JSON.stringify({ status, log: state.log, second: await answerAgain(false) }));
+}
+store.close();
+
+/** Answer what waits; where nothing does, an answer was given before this process began, or the question was never recorded. */
+async function goOn(): Promise<string> {
+  const answers = { approve: { ok: true } };
+  if (asked.length > 0) return (await resume(approval, { store, thread, answers, by: "ann" }).result).status;
+  const second = await answerAgain(false);
+  if (second !== null) logEffect({ second });
+  return (await resume(approval, { store, thread }).result).status;
+}
+
+/** What whoever answers another time is told; nothing when there is no such question yet. */
+async function answerAgain(ok: boolean): Promise<{ readonly code: string; readonly details: never } | null> {
+  try {
+    await resume(approval, { store, thread, answers: { approve: { ok } } }).result;
+    throw new Error("a second answer was taken");
+  } catch (error) {
+    if (isStatewrightError(error, "unknown_interrupt")) return null;
+    if (!isStatewrightError(error)) throw error;
+    const { answer, answeredBy } = error.details as { readonly answer: unknown; readonly answeredBy: unknown };
+    return { code: error.code, details: { answer, answeredBy } as never };
+  }
+}
