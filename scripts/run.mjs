@@ -2,7 +2,9 @@
 //
 //   node scripts/run.mjs demo [arguments]    what `npm run demo` runs; the arguments go to the demo
 //   node scripts/run.mjs test                types, lint, boundaries, every package's tests, the list of rules
+//   node scripts/run.mjs gates:sqlite        damaged, torn and hostile files by the thousand: [gate] [seed] [count]
 //   node scripts/run.mjs rules | bench | fix | boundaries | pack:check
+//   node scripts/run.mjs gates <gate>        simulations, mutants, kills: apps/gates/src/index.ts says which
 //
 // It has no dependencies and keeps to the syntax of Node 18, because it starts before anything is installed.
 
@@ -22,6 +24,8 @@ const rootPackage = readJson(join(root, "package.json"));
 const tasks = {
   demo: (args) => node("apps/demo/src/index.ts", args),
   bench: (args) => node("apps/bench/src/index.ts", args),
+  gates: (args) => node("apps/gates/src/index.ts", args),
+  "gates:sqlite": (args) => node("packages/sqlite/test/gates/main.ts", args),
   rules: (args) => node("scripts/rules.mjs", args),
   fix: (args) => tool("biome", ["check", "--write", ".", ...args]),
   "pack:check": (args) => node("scripts/pack-check.mjs", args),

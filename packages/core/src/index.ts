@@ -82,6 +82,7 @@ export {
 } from "./compile/durable.ts";
 export { toMachineJson } from "./compile/machine-json.ts";
 export { toMermaid } from "./compile/mermaid.ts";
+export { defineMigration, type MigratedState, type Migration, type MigrationOptions } from "./compile/migration.ts";
 export { type Outline, type OutlineEdge, type OutlineNode, outlineOf } from "./compile/outline.ts";
 export type { GraphProblem } from "./compile/problem.ts";
 export { type Goto, goto, type Recipe, type Send, send, update } from "./define/command.ts";
@@ -143,6 +144,7 @@ export type {
   ToolChoice,
 } from "./model/model.ts";
 export { isModel } from "./model/model.ts";
+export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
 export { type ForkOptions, fork } from "./resume/fork.ts";
@@ -151,6 +153,7 @@ export { resume } from "./resume/resume.ts";
 export type { ServingOptions } from "./resume/serving.ts";
 export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update.ts";
 export type { EventView, OpenInterrupt, RunEvent, RunEventBody, Transition, TransitionRecord } from "./run/events.ts";
+export type { Misfit } from "./run/fit.ts";
 export type { InspectedActor, Inspector } from "./run/inspection.ts";
 export type { GuardResult } from "./run/kernel.ts";
 export type {
@@ -178,7 +181,7 @@ export {
   reduce,
   untracked,
 } from "./state/channel.ts";
-export { type ClassCodec, type Codec, createCodec, plainCodec } from "./state/codec.ts";
+export { type ClassCodec, type Codec, type CodecOptions, createCodec, plainCodec } from "./state/codec.ts";
 export type { StateShape, TypesOfShape } from "./state/definition.ts";
 export {
   defineState,

@@ -4,7 +4,7 @@ import type { CutDelta, CutImage } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import { corrupt } from "./errors.ts";
 import type { Line } from "./reader.ts";
-import type { DeltaColumns } from "./rows.ts";
+import { type DeltaColumns, deltaSum } from "./rows.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
 import { deltaColumns, readDelta } from "./sealed-rows.ts";
 import type { Seals } from "./vault.ts";
@@ -21,8 +21,16 @@ export interface Cuts {
   of(at: LineAt): readonly CutImage[];
   /** Deltas of a line at checkpoints above `after`, up to `until`, by channel and checkpoint; checked. */
   deltas(at: LineAt, after: number, until: number): readonly CutDelta[];
-  /** Put an anchor and the deltas that are left in the place of all that stands above `after`, up to the cut. */
-  put(at: LineAt, after: number, cut: CutImage, hash: string): void;
+  /**
+   * Put an anchor and the deltas that are left in the place of all that stands above `after`, up to the cut. Deltas that
+   * are left as they were are those of `before`.
+   */
+  put(
+    at: LineAt,
+    after: number,
+    cut: CutImage,
+    anchor: { readonly hash: string; readonly before: readonly CutDelta[] },
+  ): void;
 }
 
 interface AnchorColumns {
@@ -49,7 +57,7 @@ export function createCuts(db: Database): Cuts {
     "SELECT key, name FROM channels WHERE branch = ?",
   );
   const addChannel = db.prepare<[number, string]>("INSERT INTO channels (branch, name) VALUES (?, ?)");
-  const dropDeltas = db.prepare<[number, number]>("DELETE FROM deltas WHERE key > ? AND key <= ?");
+  const dropDelta = db.prepare<[number]>("DELETE FROM deltas WHERE key = ?");
   const addDelta = db.prepare("INSERT INTO deltas (key, kind, base, sum, text) VALUES (?, ?, ?, ?, ?)");
   const dropAnchors = db.prepare<[number, number]>("DELETE FROM anchors WHERE key > ? AND key <= ?");
   const addAnchor = db.prepare<[number, number, string, string]>(
@@ -69,31 +77,42 @@ export function createCuts(db: Database): Cuts {
       anchors.all(keyAt(at.line.key, 0), keyAt(at.line.key, largestCheckpoint)).map(({ id, seq, kept }) => {
         const after = newestBefore.get(keyAt(at.line.key, 0), keyAt(at.line.key, id)) ?? 0;
         const left = deltas(at, after, id);
-        if (keptHash(at.seals, left) === kept) return { id, seq, deltas: left };
+        if (keptHash(at.seals, at.line.name, left) === kept) return { id, seq, deltas: left };
         throw corrupt(`what is left before the cut at checkpoint ${id} is not what was left`, {
           thread: at.thread,
           branch: at.line.name,
         });
       }),
-    put: ({ thread, line, seals }, after, { id, seq, deltas: left }, anchorHash) => {
+    put: ({ thread, line, seals }, after, { id, seq, deltas: left }, anchor) => {
       const channels = new Map(channelsOfLine.all(line.key).map(({ key, name }) => [name, key]));
-      for (const key of channels.values()) dropDeltas.run(keyAt(key, after), keyAt(key, id));
+      const [stays, was] = [new Set(left), new Set(anchor.before)];
+      for (const row of anchor.before) {
+        const key = stays.has(row) ? undefined : channels.get(row.channel);
+        if (key !== undefined) dropDelta.run(keyAt(key, row.checkpoint));
+      }
       for (const row of left) {
+        if (was.has(row)) continue;
         const key = channels.get(row.channel) ?? Number(addChannel.run(line.key, row.channel).lastInsertRowid);
         channels.set(row.channel, key);
         const { sum, text } = deltaColumns(seals, { thread, line: line.name, checkpoint: row.checkpoint }, row);
         addDelta.run(keyAt(key, row.checkpoint), row.kind, row.base ? 1 : 0, sum, text);
       }
       dropAnchors.run(keyAt(line.key, after), keyAt(line.key, id));
-      addAnchor.run(keyAt(line.key, id), seq, anchorHash, keptHash(seals, left));
+      addAnchor.run(keyAt(line.key, id), seq, anchor.hash, keptHash(seals, line.name, left));
     },
   };
 }
 
-/** The hash of deltas that are left, in whatever order they come. */
-export function keptHash(seals: Seals | undefined, left: readonly CutDelta[]): string {
-  const rows = left.map(({ channel, checkpoint, kind, base, text }) =>
-    JSON.stringify([channel, checkpoint, kind, base, text]),
+/** The hash of which deltas are left, in whatever order they come; what is sealed in them carries its own proof. */
+export function keptHash(seals: Seals | undefined, line: string, left: readonly CutDelta[]): string {
+  const rows = left.map((row) =>
+    JSON.stringify([
+      row.channel,
+      row.checkpoint,
+      row.kind,
+      row.base,
+      seals === undefined ? deltaSum(line, row.checkpoint, row) : undefined,
+    ]),
   );
   const text = rows.toSorted().join("\n");
   return seals === undefined ? hash("sha256", text, "base64") : seals.hash(text);

@@ -4,7 +4,7 @@
  * No other code may open the file or its `-wal` with node:fs: closing such a handle drops every lock that this process
  * holds on it (POSIX), and another process could take the file as unused.
  */
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
 import Database from "better-sqlite3";
@@ -12,6 +12,7 @@ import type { Durability } from "./durability.ts";
 import { asStoreError, corrupt } from "./errors.ts";
 import { refuseRemote } from "./filesystem.ts";
 import { type Migrations, migrate } from "./migrate.ts";
+import { knowRowSums } from "./row-sums.ts";
 import { applicationId, migrations, pageBytes } from "./schema.ts";
 import { checkSealing } from "./sealing.ts";
 
@@ -59,17 +60,21 @@ export function openDatabase(
     const isAlone = path !== memory && existsSync(path) && !existsSync(`${path}-wal`);
     if (path !== memory && (existsSync(`${path}-wal`) || existsSync(`${path}-journal`))) inspect(path, steps);
     const db = new Database(path, { timeout: openTimeoutMs });
+    let wasEmpty = false;
     try {
       check(db, path, steps);
+      // A file of our mode without a table: its tables stand in a log.
+      wasEmpty = isAlone && statSync(path).size > 0 && db.pragma("user_version", { simple: true }) === 0;
       prepareConnection(db, durability);
       migrate(db, path, steps, () => check(db, path, steps));
+      checkCatalogue(db, path);
       if (withKeys !== undefined) checkSealing(db, path, withKeys);
       db.pragma("busy_timeout = " + String(busyTimeoutMs));
     } catch (thrown) {
       db.close();
       throw thrown;
     }
-    const lacksLog = isAlone && db.prepare("SELECT 1 FROM owners LIMIT 1").get() !== undefined;
+    const lacksLog = wasEmpty || (isAlone && db.prepare("SELECT 1 FROM owners LIMIT 1").get() !== undefined);
     return { db, file: path === memory ? undefined : realpathSync(path), lacksLog };
   } catch (thrown) {
     throw asStoreError(thrown, { path });
@@ -123,6 +128,7 @@ function check(db: Database.Database, path: string, steps: Migrations): void {
 }
 
 function prepareConnection(db: Database.Database, durability: Durability): void {
+  knowRowSums(db);
   db.pragma("foreign_keys = ON");
   db.pragma("cell_size_check = ON");
   db.pragma("page_size = " + String(pageBytes));
@@ -142,11 +148,27 @@ function withoutLog(mode: string): StatewrightError {
   });
 }
 
-/** The schema as text: every object with its SQL, in one order. What ANALYZE adds is not part of it. */
+/** A file with more threads is not looked over when it is opened: that would take too long. `verify` does it. */
+const mostThreadsToCheck = 10_000;
+
+/** By these rows all others are found, and they carry no sums: their own structure says whether they are what was written. */
+function checkCatalogue(db: Database.Database, path: string): void {
+  if ((db.prepare<[], number | null>("SELECT max(key) FROM threads").pluck().get() ?? 0) > mostThreadsToCheck) return;
+  for (const table of ["graphs", "threads", "branches", "channels"] as const) {
+    const [found] = db.pragma("integrity_check(" + table + ")") as readonly { readonly integrity_check: string }[];
+    if (found?.integrity_check !== "ok")
+      throw corrupt(`the list of ${table} in "${path}" is damaged (${found?.integrity_check})`);
+  }
+}
+
+/** The schema as text: every object with its SQL, in one order. What ANALYZE adds, and only that, is not part of it. */
 function fingerprint(db: Database.Database): string {
   const rows = db
     .prepare(
-      "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite!_stat%' ESCAPE '!' ORDER BY type, name, tbl_name",
+      "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE (type, name, tbl_name, sql) NOT IN (VALUES" +
+        " ('table', 'sqlite_stat1', 'sqlite_stat1', 'CREATE TABLE sqlite_stat1(tbl,idx,stat)')," +
+        " ('table', 'sqlite_stat4', 'sqlite_stat4', 'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)'))" +
+        " OR sql IS NULL ORDER BY type, name, tbl_name",
     )
     .raw()
     .all();

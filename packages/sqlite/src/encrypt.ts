@@ -86,9 +86,13 @@ function rehash(db: Database, plain: Reader, thread: string, seals: Seals): void
   const hashes = new Map<number, string>();
   const lines = plain.lines(thread);
   const lefts = lines.flatMap((line) =>
-    cuts.of({ thread, line, seals: undefined }).map(({ id, deltas }) => ({ key: keyAt(line.key, id), id, deltas })),
+    cuts.of({ thread, line, seals: undefined }).map(({ id, deltas }) => ({
+      key: keyAt(line.key, id),
+      id,
+      kept: keptHash(seals, line.name, deltas),
+    })),
   );
-  for (const { id, deltas } of lefts) hashes.set(id, keptHash(seals, deltas));
+  for (const { id, kept } of lefts) hashes.set(id, kept);
   const places = lines.flatMap((line) => plain.ids(line).map((id) => ({ id, line })));
   for (const { id, line } of places.sort((one, other) => one.id - other.id)) {
     for (const { row, deltas, writtenBy } of plain.own(thread, line, id - 1, 1)) {
@@ -96,6 +100,6 @@ function rehash(db: Database, plain: Reader, thread: string, seals: Seals): void
       hashes.set(id, checkpointHash(row, writtenBy, deltas, parent, seals));
     }
   }
-  for (const { key, id, deltas } of lefts) putAnchor.run(hashes.get(id) ?? "", keptHash(seals, deltas), key);
+  for (const { key, kept } of lefts) putAnchor.run(kept, kept, key);
   for (const { id, line } of places) putHash.run(hashes.get(id) ?? "", keyAt(line.key, id));
 }

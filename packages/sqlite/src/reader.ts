@@ -9,11 +9,13 @@ import {
   type EffectRow,
   type EventRow,
   type InterruptRow,
+  isStatewrightError,
   type QuestionFilter,
   type QuestionRow,
   type RunFilter,
   type RunRow,
   type RunStatus,
+  type StatewrightError,
   type StoredEvent,
   storeRules,
   type ThreadFilter,
@@ -22,6 +24,7 @@ import {
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import { corrupt } from "./errors.ts";
+import { runIsIntact } from "./row-sums.ts";
 import {
   type CheckpointColumns,
   checkpointHash,
@@ -92,6 +95,8 @@ export interface Reader {
   own(thread: string, line: Line, after: number, limit: number): readonly CheckpointImage[];
   /** Ids of the checkpoints of a line alone, oldest first. */
   ids(line: Line): readonly number[];
+  /** Ids of the checkpoints of a line and of those it goes on from, newest first. */
+  idsBack(line: Line): Iterable<number>;
   /** Runs of a thread as their rows say, in the order in which they began or were queued. */
   ownRuns(thread: string): readonly RunRow[];
   /** Questions of a line that its run waits for. */
@@ -142,7 +147,9 @@ const threadFilter =
 
 const runColumns =
   "SELECT r.id, t.id AS thread, b.name AS branch, r.graph, r.version, r.attempt, r.started, r.ended, r.error," +
-  " r.name, r.metadata, r.input, r.more, ";
+  " r.name, r.metadata, r.input, r.more, " +
+  runIsIntact +
+  ", ";
 
 const runTables = " FROM runs r CROSS JOIN threads t ON t.key = r.thread CROSS JOIN branches b ON b.key = r.branch";
 
@@ -226,7 +233,12 @@ const timerListOfThread =
   "threads t CROSS JOIN branches b ON b.thread = t.key CROSS JOIN timers m ON m.branch = b.key" +
   " WHERE t.id = ? AND m.due <= ? ORDER BY m.due, m.id, b.name LIMIT ?";
 
-export function createReader(db: Database, vault?: Vault): Reader {
+/** `told` hears of rows that lists of many threads leave out, because they are not what was written. */
+export function createReader(
+  db: Database,
+  vault?: Vault,
+  told: (fault: StatewrightError) => void = () => undefined,
+): Reader {
   const secretOf = db.prepare<[string], Payload | null>("SELECT secret FROM threads WHERE id = ?").pluck();
   let current: { readonly thread: string; readonly seals: Seals | undefined } | undefined;
 
@@ -271,6 +283,14 @@ export function createReader(db: Database, vault?: Vault): Reader {
   );
   const runsByStatus = db.prepare<[RunParameters], RunColumns>(
     runColumns + statusAsRead + " AS status" + runTables + " WHERE " + storedIn + runFilter,
+  );
+  const runsByGraph = db.prepare<[RunParameters], RunColumns>(
+    runColumns +
+      statusAsRead +
+      " AS status" +
+      runTables +
+      " WHERE r.graph = @graph AND r.started >= @since" +
+      runFilter,
   );
   const runByKey = db.prepare<[number], RunColumns>(runColumns + "r.status" + runTables + " WHERE r.key = ?");
   const runByName = db.prepare<[number, string], RunColumns>(
@@ -441,6 +461,37 @@ export function createReader(db: Database, vault?: Vault): Reader {
     return low;
   }
 
+  /**
+   * A list: of one thread all of it, or nothing; of many threads without the rows that are not what was written, so that a
+   * damaged thread keeps nobody from the others. Those are told of, and do not count for the limit.
+   */
+  function readable<Wanted extends { readonly limit: number }, Columns, Row>(
+    thread: string | undefined,
+    wanted: Wanted,
+    ask: (wider: Wanted) => readonly Columns[],
+    read: (columns: Columns) => Row,
+  ): readonly Row[] {
+    if (thread !== undefined) return ask(wanted).map(read);
+    for (let limit = wanted.limit; ; ) {
+      const found = ask({ ...wanted, limit });
+      const faults: StatewrightError[] = [];
+      const rows = found.flatMap((columns) => {
+        try {
+          return [read(columns)];
+        } catch (thrown) {
+          if (!isUnreadable(thrown)) throw thrown;
+          faults.push(thrown);
+          return [];
+        }
+      });
+      if (limit < 0 || found.length < limit || rows.length >= wanted.limit) {
+        for (const fault of faults) told(fault);
+        return wanted.limit < 0 ? rows : rows.slice(0, wanted.limit);
+      }
+      limit = wanted.limit + faults.length;
+    }
+  }
+
   function openRun(columns: RunColumns): RunRow {
     return readRun(sealsOf(columns.thread), columns);
   }
@@ -466,6 +517,15 @@ export function createReader(db: Database, vault?: Vault): Reader {
         return { row, deltas, writtenBy: { graph, version, shape } };
       }),
     ids: (line) => idsOfLine.all(keyAt(line.key, 0), keyAt(line.key, largestCheckpoint)),
+    idsBack: function* (line) {
+      for (const { line: each, until } of lineage(line, largestCheckpoint))
+        for (let id = until; ; id--) {
+          const found = newestBetween.get(keyAt(each.key, 0), keyAt(each.key, id), 1);
+          if (found === undefined) break;
+          id = found.id;
+          yield id;
+        }
+    },
     ownRuns: (thread) => runsInOrder.all(thread).map(openRun),
     awaited: (line) => awaitedOfLine.all(line.key),
     facts: (thread) =>
@@ -498,14 +558,21 @@ export function createReader(db: Database, vault?: Vault): Reader {
         .map(({ name, from, head }) => ({ name, from: from ?? undefined, head: head ?? from ?? undefined })),
     runs: (filter, wanted, dead) => {
       const { thread, key, before } = filter;
-      const list = thread !== undefined ? runsOfThread : wanted !== undefined ? runsByStatus : runList;
+      const list =
+        thread !== undefined
+          ? runsOfThread
+          : wanted !== undefined
+            ? runsByStatus
+            : filter.graph !== undefined
+              ? runsByGraph
+              : runList;
       const parameters = {
         ...listParameters(filter, wanted, dead),
         thread: thread ?? null,
         name: key ?? null,
         before: (before === undefined ? undefined : keyOfRun.get(before.thread, before.id)) ?? Number.MAX_SAFE_INTEGER,
       };
-      return list.all(parameters).map(openRun);
+      return readable(thread, parameters, (wider) => list.all(wider), openRun);
     },
     checkpoint: (thread, id) => {
       const found = find(thread, id);
@@ -586,18 +653,32 @@ export function createReader(db: Database, vault?: Vault): Reader {
         before: before?.place ?? Number.MAX_SAFE_INTEGER,
         limit: limit ?? -1,
       };
-      const found = thread === undefined ? questions.all(wanted) : questionsOfThread.all({ ...wanted, thread });
-      return found.map((row) => questionRow(readQuestion(sealsOf(row.thread), row.thread, row)));
+      return readable(
+        thread,
+        wanted,
+        (wider) => (thread === undefined ? questions.all(wider) : questionsOfThread.all({ ...wider, thread })),
+        (row) => questionRow(readQuestion(sealsOf(row.thread), row.thread, row)),
+      );
     },
     timers: ({ thread, dueBy = Number.POSITIVE_INFINITY, limit = -1 }) => {
-      const found = thread === undefined ? timersByDue.all(dueBy, limit) : timersOfThread.all(thread, dueBy, limit);
-      return found.map((columns) => {
-        const row = timerRow(columns);
-        if (timerSum(row) === columns.sum) return row;
-        throw corrupt(`the timer "${row.id}" is not what was written`, { thread: row.thread, branch: row.branch });
-      });
+      return readable(
+        thread,
+        { limit },
+        ({ limit: most }) =>
+          thread === undefined ? timersByDue.all(dueBy, most) : timersOfThread.all(thread, dueBy, most),
+        (columns) => {
+          const row = timerRow(columns);
+          if (timerSum(row) === columns.sum) return row;
+          throw corrupt(`the timer "${row.id}" is not what was written`, { thread: row.thread, branch: row.branch });
+        },
+      );
     },
   };
+}
+
+/** What was written is not there any more, or its key is not given: the other threads are not in that state. */
+export function isUnreadable(thrown: unknown): thrown is StatewrightError {
+  return isStatewrightError(thrown, "store_corrupt") || isStatewrightError(thrown, "missing_key");
 }
 
 function listParameters(

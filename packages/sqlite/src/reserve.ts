@@ -5,7 +5,7 @@
  * Below `maxBytes` it is a number of pages. On the disk it is a file beside the main one, one for each owner, which is given
  * back to the disk when a write finds no room; it is made again when the next thread is taken.
  */
-import { closeSync, existsSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import type { Database } from "better-sqlite3";
 import { pageBytes } from "./schema.ts";
 

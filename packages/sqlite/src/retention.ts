@@ -11,6 +11,7 @@ interface LineColumns {
   readonly name: string;
   readonly origin: number | null;
   readonly run: number | null;
+  readonly once: number;
   readonly status: Parameters<typeof retentionRules.isUnfinished>[0] | null;
 }
 
@@ -25,7 +26,7 @@ export function createRetention(
 ): (write: PruneWrite) => number {
   const keyOfThread = db.prepare<[string], number>("SELECT key FROM threads WHERE id = ?").pluck();
   const linesOfThread = db.prepare<[number], LineColumns>(
-    "SELECT b.key, b.name, b.origin, b.run, r.status FROM branches b LEFT JOIN runs r ON r.key = b.run WHERE b.thread = ? ORDER BY b.key",
+    "SELECT b.key, b.name, b.origin, b.run, r.status, EXISTS (SELECT 1 FROM effects e WHERE e.branch = b.key AND e.effect = 'once') AS once FROM branches b LEFT JOIN runs r ON r.key = b.run WHERE b.thread = ? ORDER BY b.key",
   );
   const checkpointsOfLine = db.prepare<[number, number], CheckpointHead>(
     "SELECT key & 0xffffff AS id, at, step, seq, run, source FROM checkpoints WHERE key BETWEEN ? AND ? ORDER BY key",
@@ -35,15 +36,21 @@ export function createRetention(
   const dropIds = db.prepare<[number, number, number]>(
     "DELETE FROM child_checkpoints WHERE key > ? AND key <= ? AND branch = ?",
   );
-  const dropEffects = db.prepare<[number, number]>("DELETE FROM effects WHERE branch = ? AND step < ?");
+  const dropEffects = db.prepare<[number, number]>(
+    "DELETE FROM effects WHERE branch = ? AND step < ? AND effect <> 'once'",
+  );
+  const dropOnce = db.prepare<[number, number]>(
+    "DELETE FROM effects WHERE branch = ? AND step < ? AND effect = 'once'",
+  );
   const dropInterrupts = db.prepare<[number, number]>("DELETE FROM interrupts WHERE branch = ? AND step < ?");
   const dropFacts = db.prepare<[number, number]>("DELETE FROM facts WHERE thread = ? AND seq < ?");
 
-  function retained({ key, name, origin, run, status }: LineColumns): retentionRules.RetainedLine {
+  function retained({ key, name, origin, run, status, once }: LineColumns): retentionRules.RetainedLine {
     return {
       name,
       from: origin ?? undefined,
       unfinished: retentionRules.isUnfinished(status ?? undefined) ? String(run) : undefined,
+      once: once === 1,
       checkpoints: checkpointsOfLine
         .all(keyAt(key, 0), keyAt(key, largestCheckpoint))
         .map((row) => ({ ...row, run: String(row.run) })),
@@ -54,8 +61,9 @@ export function createRetention(
     const last = atKey.get(keyAt(line.key, at));
     if (last === undefined) return;
     const place = { thread: write.thread, line, seals: reader.seals(write.thread) };
-    const deltas = [...byChannel(cuts.deltas(place, after, at)).values()].flatMap((rows) => write.merge(rows));
-    cuts.put(place, after, { id: at, seq: last.seq, deltas }, last.hash);
+    const before = cuts.deltas(place, after, at);
+    const deltas = [...byChannel(before).values()].flatMap((rows) => write.merge(rows));
+    cuts.put(place, after, { id: at, seq: last.seq, deltas }, { hash: last.hash, before });
     dropCheckpoints.run(keyAt(line.key, after), keyAt(line.key, at));
     if (storeRules.isChildLine(line.name)) dropIds.run(keyAt(key, after), keyAt(key, at), line.key);
   }
@@ -65,7 +73,7 @@ export function createRetention(
     if (key === undefined) throw storeRules.unknownThread(write.thread);
     const lines = linesOfThread.all(key);
     const plan = retentionRules.planRetention(lines.map(retained), write, write.limit);
-    for (const { name, gone, cuts: cutsOfLine, firstStep } of plan.lines) {
+    for (const { name, gone, cuts: cutsOfLine, firstStep, firstOnce } of plan.lines) {
       const line = lines.find((each) => each.name === name);
       if (line === undefined) continue;
       if (gone) {
@@ -74,6 +82,7 @@ export function createRetention(
       }
       for (const cut of cutsOfLine) takeOut(write, key, line, cut);
       dropEffects.run(line.key, firstStep);
+      if (firstOnce > Number.NEGATIVE_INFINITY) dropOnce.run(line.key, firstOnce);
       dropInterrupts.run(line.key, firstStep);
     }
     if (plan.removed > 0) dropFacts.run(key, plan.firstSeq);

@@ -42,22 +42,25 @@ export async function rotateThread(
   return sealed;
 }
 
-/** As {@link rotateThread}, for all threads; one that is deleted meanwhile is left out. */
+/** As {@link rotateThread}, for all threads; one that is deleted meanwhile is left out, and one whose key is missing is told in the end. */
 export async function rotateAll(
   change: Parameters<typeof rotateThread>[0],
   write: Write,
   page: (after: number) => Promise<readonly { readonly key: number; readonly id: string }[]>,
 ): Promise<number> {
   let sealed = 0;
+  let missing: unknown;
   for (let threads = await page(0); threads.length > 0; threads = await page(threads.at(-1)?.key ?? 0)) {
     for (const { id } of threads) {
       try {
         sealed += await rotateThread(change, write, id);
       } catch (error) {
-        if (!isStatewrightError(error, "unknown_thread")) throw error;
+        if (isStatewrightError(error, "missing_key")) missing ??= error;
+        else if (!isStatewrightError(error, "unknown_thread")) throw error;
       }
     }
   }
+  if (missing !== undefined) throw missing;
   return sealed;
 }
 

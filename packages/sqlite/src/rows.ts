@@ -129,6 +129,8 @@ export interface RunColumns {
   readonly input: Nullable<string>;
   /** What few runs have, as one object. */
   readonly more: Nullable<string>;
+  /** Whether the row has the sum that it was written with. */
+  readonly intact: number;
 }
 
 export interface ThreadColumns {
@@ -266,17 +268,18 @@ export function threadRow({ id, graph, version, created, updated, head, status }
 
 /** The hash of a checkpoint: its content, its deltas, and through its parent's hash all that led to it. */
 export function checkpointHash(
-  row: Omit<CheckpointRow, "branch">,
+  row: CheckpointRow,
   { graph, version, shape }: WrittenBy,
   deltas: readonly DeltaRow[],
   parentHash: string | undefined,
   seals?: Pick<Seals, "hash">,
 ): string {
-  const { id, step, parent, source, nodes, run, at, durationMs, seq, bytes, control } = row;
+  const { id, branch, step, parent, source, nodes, run, at, durationMs, seq, bytes, control } = row;
   const sorted = deltas.length < 2 ? deltas : deltas.toSorted((one, other) => (one.channel < other.channel ? -1 : 1));
   const parts = sorted.map(({ channel, kind, base, text }) => [channel, kind, base, text.length]);
   const head = [
     id,
+    branch,
     step,
     parent,
     source,
@@ -298,9 +301,9 @@ export function checkpointHash(
   return seals === undefined ? hash("sha256", text, "base64") : seals.hash(text);
 }
 
-/** The sum of one delta, by which a state is checked without the rest of each checkpoint. */
-export function deltaSum({ channel, kind, base, text }: DeltaRow): number {
-  return crc32(text, crc32(`${channel} ${kind} ${base}`));
+/** The sum of one delta and its place, by which a state is checked without the rest of each checkpoint. */
+export function deltaSum(line: string, checkpoint: number, { channel, kind, base, text }: DeltaRow): number {
+  return crc32(text, crc32(`${line} ${checkpoint} ${channel} ${kind} ${base}`));
 }
 
 /** The sum of an effect, over all that the row holds. */

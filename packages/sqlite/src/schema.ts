@@ -88,6 +88,7 @@ export const migrations: readonly (readonly string[])[] = [
   metadata TEXT,
   input ANY,
   more ANY,
+  sum INTEGER,
   UNIQUE (thread, id)
 ) STRICT`,
     `CREATE INDEX runs_by_status ON runs (status)`,

@@ -36,16 +36,20 @@ export function deltaColumns(
   at: DeltaPlace,
   row: DeltaRow,
 ): { readonly sum: number; readonly text: Payload } {
-  if (seals === undefined) return { sum: deltaSum(row), text: row.text };
-  return { sum: deltaSum({ ...row, text: "" }), text: seals.seal(row.text, placeOf(at, row)) };
+  if (seals === undefined) return { sum: deltaSum(at.line, at.checkpoint, row), text: row.text };
+  return {
+    sum: deltaSum(at.line, at.checkpoint, { ...row, text: "" }),
+    text: seals.seal(row.text, placeOf(at, row)),
+  };
 }
 
 /** A delta as it was written. Throws `store_corrupt` for any other, `missing_key`. */
 export function readDelta(seals: Seals | undefined, at: DeltaPlace, columns: DeltaColumns): DeltaRow {
   const stored = deltaRow(columns);
   const row = { ...stored, text: opened(seals, at.thread, columns.text, () => placeOf(at, stored)) };
-  if (deltaSum(seals === undefined ? row : { ...row, text: "" }) === columns.sum) return row;
-  throw corrupt(`checkpoint ${at.checkpoint} is not what was written`, { thread: at.thread });
+  const { thread, line, checkpoint } = at;
+  if (deltaSum(line, checkpoint, seals === undefined ? row : { ...row, text: "" }) === columns.sum) return row;
+  throw corrupt(`checkpoint ${checkpoint} is not what was written`, { thread }, undefined, { checkpoint });
 }
 
 function placeOf({ line, checkpoint }: DeltaPlace, { channel, kind, base }: Omit<DeltaRow, "text">): Place {
@@ -81,11 +85,11 @@ export function readEffect(
     seals === undefined
       ? stored
       : {
-          ...plain,
+          ...stored,
           ...(args === undefined ? {} : { args: seals.open(args, effectPlace("args", line, plain)) }),
           ...(outcome === undefined ? {} : { outcome: seals.open(outcome, effectPlace("outcome", line, plain)) }),
         };
-  if (columns.sum === null || effectSum(seals === undefined ? row : plain) === columns.sum) return row;
+  if (effectSum(seals === undefined ? row : plain) === columns.sum) return row;
   const { step, task, key } = row;
   throw corrupt(`the effect "${key}" of step ${step} is not what was written`, { thread, branch: line, task });
 }
@@ -179,7 +183,13 @@ export function runPayload(seals: Seals | undefined, row: RunRow): RunPayload {
   return { error: seal("error"), input: seal("input"), more: seal("more") };
 }
 
+/** A run as it was written. Throws `store_corrupt` for any other, `missing_key`. */
 export function readRun(seals: Seals | undefined, columns: RunColumns): RunRow {
+  if (columns.intact !== 1)
+    throw corrupt(`the run "${columns.id}" is not what was written`, {
+      thread: columns.thread,
+      branch: columns.branch,
+    });
   if (seals === undefined) return runRow(columns);
   const open = (column: keyof RunPayload): string | null => {
     const value = columns[column];

@@ -20,6 +20,7 @@ import { openDatabase } from "./database.ts";
 import type { Durability } from "./durability.ts";
 import { asStoreError } from "./errors.ts";
 import { createImages } from "./image.ts";
+import { withLastGood } from "./last-good.ts";
 import { createOwner } from "./owner.ts";
 import { createReader, type Reader } from "./reader.ts";
 import { createReserve } from "./reserve.ts";
@@ -79,17 +80,24 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     );
   const vault = encryption === undefined ? undefined : createVault(encryption);
   const owner = createOwner(db, file);
-  const reader = createReader(db, vault);
+  const reader = createReader(db, vault, (fault) =>
+    world.log("error", "a list leaves out a row that is not what was written", {
+      ...fault.place,
+      error: fault.message,
+    }),
+  );
   const writer = createWriter(db, { owner, reader, vault });
   const imageOf = createImages(db, reader, createCuts(db));
   const sweeper = createSweeper(db, reader);
   const verifier = createVerifier(db, { reader, cuts: createCuts(db), sweeper });
   const beginRead = db.prepare("BEGIN");
   const endRead = db.prepare("COMMIT");
+  const giveUpRead = db.prepare("ROLLBACK");
   const reserve = createReserve(db, file, maxBytes);
   const committer = createCommitter(db, world, reserve.lend);
   const threads: Map<string, Held> = new Map();
   let closed = false;
+  let untilNamed = 0;
 
   function write<Value>(
     thread: string | undefined,
@@ -112,12 +120,14 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
           }
         },
         undo: () => {
-          if (registered) owner.unregister();
+          if (!registered) return;
+          reserve.close();
+          owner.unregister();
         },
         told: (failure) => {
-          if (failure !== undefined) return reject(failure);
-          // The file itself must name its owner, not only its log: so a copy without the log is known for what it is.
-          if (registered) copyLog(db, world, "PASSIVE");
+          if (failure !== undefined)
+            return reject(thread === undefined ? failure : withLastGood(failure, reader, thread));
+          if (registered) untilNamed = commitsUntilNamed;
           done(value);
           resolve(value);
         },
@@ -131,11 +141,14 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     try {
       // One moment for all that is read: meanwhile others may delete and prune.
       beginRead.run();
-      return work(reader);
+      const value = work(reader);
+      endRead.run();
+      return value;
     } catch (thrown) {
-      throw asStoreError(thrown, thread === undefined ? {} : { thread });
+      const error = asStoreError(thrown, thread === undefined ? {} : { thread });
+      throw thread === undefined ? error : withLastGood(error, reader, thread);
     } finally {
-      if (db.inTransaction) endRead.run();
+      if (db.inTransaction) giveUpRead.run();
     }
   }
 
@@ -171,6 +184,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
       told: (failure) => {
         forget(commit, failure);
         told(failure, queued);
+        if (untilNamed > 0 && --untilNamed === 0) copyLog(db, world, "PASSIVE");
       },
     });
   }
@@ -197,7 +211,12 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
       if (request.branch !== undefined) checkId("branch", request.branch);
       const { claim } = await write(
         request.thread,
-        () => writer.claim(request, letGoAt(request.thread)),
+        () => {
+          const claimed = writer.claim(request, letGoAt(request.thread));
+          // A run that begins has the room to say that it stands still.
+          reserve.take(owner.id() ?? 0);
+          return claimed;
+        },
         ({ held }) => threads.set(held.id, held),
       );
       return claim;
@@ -279,6 +298,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
       if (closed) return;
       closed = true;
       committer.close(() => (owner.isAnyNamed() ? farewell(writer, threads, owner.leave) : undefined));
+      reserve.close();
       owner.close();
       closeDatabase(db, world);
     },
@@ -321,22 +341,34 @@ function erasing<Value>(db: Database, work: () => Value): Value {
   }
 }
 
+/**
+ * The file itself must name its owner, not only its log, so that a copy without the log is known for what it is. After so
+ * many commits the log is copied into the file for that: a process that does little is spared the wait.
+ */
+const commitsUntilNamed = 16;
+
 /** Room for the tables of a fresh file, and a little more. */
 const smallestBytes = 128 * 1024;
 
 function checkOptions(path: string, options: SqliteStoreOptions): void {
   storeRules.checkKeys("sqliteStore", options, ["durability", "world", "maxBytes", "fileSystem", "encryption"]);
   if (typeof path !== "string" || path.trim() === "" || path.includes("\0") || path.startsWith("file:"))
-    throw invalid(`the path is ${JSON.stringify(path)}`, 'Give the path of a file, or ":memory:"');
+    throw invalid(`the path is ${shown(path)}`, 'Give the path of a file, or ":memory:"');
   const { durability = "full", maxBytes, fileSystem = "local", encryption } = options;
   if (encryption !== undefined && typeof encryption?.keys !== "function")
     throw invalid("encryption has no function keys", "Give encryption: { keys: (thread) => [{ id, key }] }");
   if (durability !== "full" && durability !== "normal")
-    throw invalid(`durability is ${JSON.stringify(durability)}`, 'Use "full" or "normal"');
+    throw invalid(`durability is ${shown(durability)}`, 'Use "full" or "normal"');
   if (fileSystem !== "local" && fileSystem !== "any")
-    throw invalid(`fileSystem is ${JSON.stringify(fileSystem)}`, 'Use "local" or "any"');
+    throw invalid(`fileSystem is ${shown(fileSystem)}`, 'Use "local" or "any"');
   if (maxBytes !== undefined && !(Number.isInteger(maxBytes) && maxBytes >= smallestBytes))
-    throw invalid(`maxBytes is ${maxBytes}`, `Give a whole number from ${smallestBytes}`);
+    throw invalid(`maxBytes is ${shown(maxBytes)}`, `Give a whole number from ${smallestBytes}`);
+}
+
+/** A value in a few words: a program without types may give anything. */
+function shown(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.slice(0, 200));
+  return typeof value === "object" && value !== null ? "an object" : String(value);
 }
 
 function invalid(what: string, next: string): StatewrightError {

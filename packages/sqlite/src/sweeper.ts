@@ -1,6 +1,7 @@
 /** Everything of a thread that may be sealed, some rows at a time: to look whether it is what was written, or to seal it again. */
 import type { Database } from "better-sqlite3";
 import type { Reader } from "./reader.ts";
+import { putRunSum, runIsIntact } from "./row-sums.ts";
 import {
   type DeltaColumns,
   type EffectColumns,
@@ -76,12 +77,15 @@ export function createSweeper(db: Database, reader: Reader): Sweeper {
   );
   const runs = db.prepare<[string, number, number], Keyed<RunColumns>>(
     "SELECT r.key, r.id, t.id AS thread, b.name AS branch, r.graph, r.version, r.status, r.attempt, r.started, r.ended, r.error," +
-      " r.name, r.metadata, r.input, r.more FROM threads t CROSS JOIN runs r ON r.thread = t.key JOIN branches b ON b.key = r.branch" +
+      " r.name, r.metadata, r.input, r.more, " +
+      runIsIntact +
+      " FROM threads t CROSS JOIN runs r ON r.thread = t.key JOIN branches b ON b.key = r.branch" +
       " WHERE t.id = ? AND r.key > ? ORDER BY r.key LIMIT ?",
   );
   const putRun = db.prepare<[Payload | null, Payload | null, Payload | null, number]>(
     "UPDATE runs SET error = ?, input = ?, more = ? WHERE key = ?",
   );
+  const sumRun = db.prepare<[number]>(putRunSum);
   const facts = db.prepare<[string, number, number], Keyed<FactColumns> & { owner: number }>(
     "SELECT f.thread AS owner, f.seq AS key, f.seq, b.name AS branch, f.at, f.sum, f.text FROM threads t JOIN facts f ON f.thread = t.key" +
       " JOIN branches b ON b.key = f.branch WHERE t.id = ? AND f.seq > ? ORDER BY f.seq LIMIT ?",
@@ -174,6 +178,7 @@ export function createSweeper(db: Database, reader: Reader): Sweeper {
           return (newest) => {
             const { error, input, more } = runPayload(newest, run);
             putRun.run(error, input, more, row.key);
+            sumRun.run(row.key);
           };
         },
       ),

@@ -28,8 +28,8 @@ export const threadTables: Readonly<Record<string, Belonging>> = {
   threads: { to: "thread", where: "key = @key" },
 };
 
-/** Tables whose rows are nobody's: names of graphs that threads share, and the processes that own threads. */
-export const sharedTables: readonly string[] = ["graphs", "owners"];
+/** Tables whose rows are nobody's: names of graphs that threads share, the processes that own threads, what holds for the file. */
+export const sharedTables: readonly string[] = ["graphs", "owners", "settings"];
 
 export interface Eraser {
   /** Remove everything of a line but its runs, which are the thread's. */

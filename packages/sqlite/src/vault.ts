@@ -10,9 +10,9 @@
  * hash would tell who has the file that two states are equal, and the hashes outlive a change of keys.
  */
 import { Buffer } from "node:buffer";
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHmac, randomBytes, randomFillSync } from "node:crypto";
 import { checkId, StatewrightError } from "@statewright/core";
-import { asStoreError, corrupt } from "./errors.ts";
+import { corrupt } from "./errors.ts";
 
 /** A key of 32 bytes and the name by which values remember it. */
 export interface EncryptionKey {
@@ -36,6 +36,8 @@ export interface Seals {
   seal(text: string, place: Place): Uint8Array;
   /** Throws `store_corrupt` for what was not sealed for this place, `missing_key`. */
   open(value: Payload, place: Place): string;
+  /** Whether the key that they write with is still the newest: keys may change while a thread is held. */
+  isNewest(): boolean;
   /** Whether a value is sealed with another key than the newest. */
   isOld(value: Payload): boolean;
   /** The hash of a text under the thread's own secret. */
@@ -65,8 +67,9 @@ export function createVault({ keys }: Encryption): Vault {
       const ring = ringOf(keys, thread);
       if (secret === null) throw neverSealed(thread);
       const bare = sealsOf(thread, ring);
+      const isNewest = (): boolean => keysFrom(keys, thread)[0]?.id === ring.newest.id;
       const own = Buffer.from(bare.open(secret, secretPlace), "base64");
-      return { ...bare, hash: (text) => createHmac("sha256", own).update(text).digest("base64") };
+      return { ...bare, isNewest, hash: (text) => createHmac("sha256", own).update(text).digest("base64") };
     },
     again: (thread, secret) => {
       if (secret === null) throw neverSealed(thread);
@@ -113,19 +116,34 @@ function keysFrom(keys: Encryption["keys"], thread: string): readonly Encryption
   }
 }
 
+/** Random bytes for many nonces at once: asking for twelve costs half of a seal. No byte of it is used twice. */
+const nonces: Buffer = Buffer.alloc(nonceBytes * 512);
+let used: number = nonces.length;
+
+function freshNonce(): Buffer {
+  if (used === nonces.length) {
+    randomFillSync(nonces);
+    used = 0;
+  }
+  used += nonceBytes;
+  return nonces.subarray(used - nonceBytes, used);
+}
+
 function headOf(id: string): Buffer {
   return Buffer.concat([Buffer.from([format, id.length]), Buffer.from(id, "latin1")]);
 }
 
-function sealsOf(thread: string, { newest, byId, head }: Ring): Omit<Seals, "hash"> {
+function sealsOf(thread: string, { newest, byId, head }: Ring): Omit<Seals, "hash" | "isNewest"> {
   const placed = (place: Place): Buffer => Buffer.from(JSON.stringify([thread, ...place]));
 
   function seal(text: string, place: Place): Uint8Array {
-    const nonce = randomBytes(nonceBytes);
+    const nonce = freshNonce();
     const cipher = createCipheriv("aes-256-gcm", newest.key, nonce);
     cipher.setAAD(placed(place));
-    const sealed = [head, nonce, cipher.update(text, "utf8"), cipher.final()];
-    return Buffer.concat([...sealed, cipher.getAuthTag()]);
+    const encrypted = cipher.update(text, "utf8");
+    // In this mode of AES nothing is left for the end.
+    cipher.final();
+    return Buffer.concat([head, nonce, encrypted, cipher.getAuthTag()]);
   }
 
   function open(value: Payload, place: Place): string {
@@ -163,11 +181,7 @@ export function opened(seals: Seals | undefined, thread: string, value: Payload,
 }
 
 function unsealed(thread: string, [column]: Place, cause?: unknown): StatewrightError {
-  return corrupt(
-    `a value in "${String(column)}" is not what was sealed there`,
-    { thread },
-    cause === undefined ? undefined : asStoreError(cause),
-  );
+  return corrupt(`a value in "${String(column)}" is not what was sealed there`, { thread }, cause);
 }
 
 function neverSealed(thread: string): StatewrightError {
@@ -175,7 +189,7 @@ function neverSealed(thread: string): StatewrightError {
 }
 
 /** The refusal of a value whose key is not there. The key itself is never named, its id is. */
-export function missingKey(thread: string, id: string | undefined): StatewrightError {
+function missingKey(thread: string, id: string | undefined): StatewrightError {
   return new StatewrightError("missing_key", {
     what:
       id === undefined

@@ -2,12 +2,14 @@
 import { isStatewrightError, storeRules } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import type { Cuts } from "./cuts.ts";
-import type { Line, Reader } from "./reader.ts";
+import { isUnreadable, type Line, type Reader } from "./reader.ts";
+import { keyAt, largestCheckpoint } from "./schema.ts";
 import type { Sweeper } from "./sweeper.ts";
 
 /** Something that is not what was written. */
 export interface Fault {
-  readonly thread: string;
+  /** Absent where it is the file as a whole. */
+  readonly thread?: string;
   /** One sentence without its full stop. */
   readonly what: string;
 }
@@ -27,6 +29,8 @@ export type Read = <Value>(work: () => Value) => Promise<Value>;
 const atOnce = 200;
 
 export interface Verifier {
+  /** What SQLite finds of the file's own structure: pages, keys, indexes. Holds the event loop meanwhile. */
+  structure(): readonly string[];
   /** Ids of threads after `after`, in their order. */
   threads(after: number): readonly { readonly key: number; readonly id: string }[];
   /** Look at one thread; gives how many checkpoints it has. Throws `unknown_thread`. */
@@ -42,7 +46,7 @@ export function createVerifier(
   );
   const ids = db
     .prepare<[number, number, number], number>(
-      "SELECT key & 0xffffff FROM checkpoints WHERE key > (?1 << 24) + ?2 AND key < (?1 + 1) << 24 ORDER BY key LIMIT ?3",
+      "SELECT key & 0xffffff FROM checkpoints WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
     )
     .pluck();
   const newest = db
@@ -52,7 +56,18 @@ export function createVerifier(
     )
     .pluck();
 
+  const misled = db
+    .prepare<[string], number>(
+      "SELECT NOT EXISTS (SELECT 1 FROM branches b WHERE b.thread = t.key AND b.name = t.head) OR t.seq < coalesce((SELECT max(f.seq) FROM facts f WHERE f.thread = t.key), 0)" +
+        " FROM threads t WHERE t.id = ?",
+    )
+    .pluck();
+
   return {
+    structure: () =>
+      (db.pragma("integrity_check(20)") as readonly { readonly integrity_check: string }[])
+        .map(({ integrity_check: found }) => found)
+        .filter((found) => found !== "ok"),
     threads: (after) => page.all(after, atOnce),
     thread: async (id, read, fault) => {
       /** Work that may meet rows that are not what was written: each is told once. */
@@ -60,7 +75,7 @@ export function createVerifier(
         try {
           work();
         } catch (thrown) {
-          if (!isStatewrightError(thrown, "store_corrupt")) throw thrown;
+          if (!isUnreadable(thrown)) throw thrown;
           fault({ thread: id, what: thrown.message });
         }
       };
@@ -83,6 +98,8 @@ export function createVerifier(
       }
       await read(() => look(() => reader.timers({ thread: id })));
       if ((await read(() => newest.get(id))) === 0) fault({ thread: id, what: "the newest checkpoint is not there" });
+      if ((await read(() => misled.get(id))) === 1)
+        fault({ thread: id, what: "its head branch or its newest event is not there" });
       return checkpoints;
     },
   };
@@ -92,7 +109,7 @@ export function createVerifier(
     for (let after = 0; ; ) {
       const from = after;
       const found = await read(() => {
-        const there = ids.all(line.key, from, atOnce);
+        const there = ids.all(keyAt(line.key, from), keyAt(line.key, largestCheckpoint), atOnce);
         for (const checkpoint of there) look(() => reader.own(id, line, checkpoint - 1, 1));
         return there;
       });
@@ -114,6 +131,7 @@ export async function verifyStore(verifier: Verifier, read: Read, thread: string
     checkpoints += await verifier.thread(id, read, add);
     threads += 1;
   };
+  if (thread === undefined) for (const what of await read(() => verifier.structure())) add({ what });
   if (thread !== undefined) await look(thread);
   for (let after = 0; thread === undefined; ) {
     const from = after;

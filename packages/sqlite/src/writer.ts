@@ -21,9 +21,11 @@ import {
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import { createCuts, keptHash } from "./cuts.ts";
+import { corrupt } from "./errors.ts";
 import type { Owner } from "./owner.ts";
 import type { Reader } from "./reader.ts";
 import { createRetention } from "./retention.ts";
+import { foldedEffectSum, putRunSum } from "./row-sums.ts";
 import { type CheckpointColumns, checkpointHash, checkpointRow, timerSum, type WrittenBy } from "./rows.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
 import { controlPlace, deltaColumns, effectPayload, factColumns, questionPayload, runPayload } from "./sealed-rows.ts";
@@ -47,7 +49,7 @@ export interface Held {
   /** Its run has let it go, which could not be written. */
   letGo: boolean;
   /** What its values are sealed with. */
-  readonly seals: Seals | undefined;
+  seals: Seals | undefined;
 }
 
 interface RunKey {
@@ -130,9 +132,11 @@ export function createWriter(
   const letGo = db.prepare<[number, number, number]>(
     "UPDATE threads SET owner = NULL WHERE key = ? AND epoch = ? AND owner = ?",
   );
-  const fence = db.prepare<[number, number, number, number | null, number | null, number, number, number, number]>(
+  const fence = db.prepare<
+    [number, number, number, number | null, number | null, number, number, number, number, number]
+  >(
     "UPDATE threads SET seq = max(seq, ?), checkpoint = max(checkpoint, ?), updated = max(updated, ?), graph = coalesce(?, graph), owner = ?" +
-      " WHERE key = ? AND epoch = ? AND owner = ? AND queued = ?",
+      " WHERE key = ? AND epoch = ? AND owner = ? AND queued = ? AND seq >= ?",
   );
   const queuedOf = db
     .prepare<[number, number, number], number>("SELECT queued FROM threads WHERE key = ? AND epoch = ? AND owner = ?")
@@ -156,6 +160,7 @@ export function createWriter(
   const changeRun = db.prepare(
     "UPDATE runs SET version = ?, status = ?, attempt = ?, epoch = ?, ended = ?, error = ?, input = ?, more = ? WHERE key = ?",
   );
+  const sumRun = db.prepare<[number]>(putRunSum);
   const beginRun = db.prepare<[number, number]>("UPDATE runs SET started = ? WHERE key = ?");
   const knownRun = db.prepare<[number, string], { key: number; status: RunRow["status"]; newest: number }>(
     "SELECT r.key, r.status, b.run IS r.key AS newest FROM runs r JOIN branches b ON b.key = r.branch WHERE r.thread = ? AND r.id = ?",
@@ -184,7 +189,9 @@ export function createWriter(
     "DELETE FROM effects WHERE branch = ? AND step = ? AND kind = 'task' AND effect <> 'once'",
   );
   const dropOutcomes = db.prepare<[number, number]>(
-    "UPDATE effects SET outcome = NULL, sum = NULL WHERE branch = ? AND step = ? AND effect <> 'once'",
+    "UPDATE effects SET outcome = NULL, sum = " +
+      foldedEffectSum +
+      " WHERE branch = ? AND step = ? AND effect <> 'once'",
   );
   const lastJournal = db.prepare<[number], number | null>("SELECT max(step) FROM effects WHERE branch = ?").pluck();
   const putInterrupt = db.prepare(
@@ -223,6 +230,8 @@ export function createWriter(
     const line = reader.line(thread, branch);
     if (line === undefined && known !== undefined && request.mustExist === true)
       throw storeRules.unknownBranch(thread, branch);
+    // A thread is made with its head branch: one without it would begin anew, over what it has.
+    if (line === undefined && known?.head === branch) throw corrupt("its head branch is not there", { thread });
     const lineKey = line?.key ?? Number(addLine.run(state.key, branch, null, null).lastInsertRowid);
     const epoch = take.get(owner.id() ?? owner.register(at), state.key) as number;
     const head = reader.headOf(thread, lineKey);
@@ -263,6 +272,10 @@ export function createWriter(
     if (held === undefined || self === undefined || held.epoch !== commit.epoch) throw storeRules.fenced(commit);
     const last = held.last ?? lastCheckpoint.get(held.key) ?? 0;
     passFence(commit, held, self);
+    if (held.seals?.isNewest() === false) {
+      reader.forgetSeals();
+      held.seals = reader.seals(held.id);
+    }
     let end = held.ends.get(commit.branch) ?? readEnd(held, commit);
     if (run !== undefined) {
       const put = putRun(held, end, run);
@@ -308,10 +321,12 @@ export function createWriter(
         epoch,
         self,
         held.queued,
+        commit.after ?? 0,
       );
       if (changes > 0) return;
       const queued = queuedOf.get(held.key, epoch, self);
       if (queued === undefined) throw storeRules.fenced(commit);
+      if (queued === held.queued) throw storeRules.leavesGap(commit);
       held.queued = queued;
     }
   }
@@ -423,6 +438,7 @@ export function createWriter(
     rewriteRun(held, known.key, run);
     if (begins) {
       beginRun.run(run.startedAt, known.key);
+      sumRun.run(known.key);
       countQueued.run(-1, held.key);
       lead(held, line, known.key);
     }
@@ -454,13 +470,16 @@ export function createWriter(
       key ?? null,
       metadata === undefined ? null : JSON.stringify(metadata),
     );
-    return Number(added.lastInsertRowid);
+    const row = Number(added.lastInsertRowid);
+    sumRun.run(row);
+    return row;
   }
 
   function rewriteRun({ epoch, seals }: Held, key: number, run: RunRow): void {
     const { version, status, attempt, endedAt } = run;
     const { error, input, more } = runPayload(seals, run);
     changeRun.run(version, status, attempt, epoch, endedAt ?? null, error, input, more, key);
+    sumRun.run(key);
   }
 
   function enqueue({ thread, branch, run, stops }: QueueWrite): RunRow {
@@ -495,6 +514,7 @@ export function createWriter(
     const row = known?.status === "queued" ? reader.run(known.key) : undefined;
     if (state === undefined || known === undefined || row === undefined) return false;
     cancelQueued.run(at, runPayload(reader.seals(thread), { ...row, reason }).more, known.key);
+    sumRun.run(known.key);
     countQueued.run(-1, state.key);
     return true;
   }
@@ -502,8 +522,8 @@ export function createWriter(
   /** An effect of the step that this very commit folds is written as it will stand: without its outcome, unless it is once. */
   function writeEffect(seals: Seals | undefined, end: End, effect: EffectRow, folded: boolean): void {
     const { step, task, key, kind, name, state, attempts, idempotencyKey, startedAt, endedAt, stage } = effect;
-    const kept = !folded || effect.effect === "once";
-    const { sum, args, outcome } = effectPayload(seals, end.name, effect);
+    const kept = folded && effect.effect !== "once" ? { ...effect, outcome: undefined } : effect;
+    const { sum, args, outcome } = effectPayload(seals, end.name, kept);
     putEffect.run(
       end.line,
       step,
@@ -519,8 +539,8 @@ export function createWriter(
       endedAt ?? null,
       stage ?? null,
       args,
-      kept ? sum : null,
-      kept ? outcome : null,
+      sum,
+      outcome,
     );
   }
 
@@ -532,7 +552,8 @@ export function createWriter(
     if (row.id > largestCheckpoint) throw threadFull(held.id);
     const deltas = given.map((delta) => ({ ...delta, base: storeRules.isBase(delta) }));
     const { seals } = held;
-    const hash = checkpointHash(row, held.writer, deltas, end.head?.hash, seals);
+    const placed = row.branch === end.name ? row : { ...row, branch: end.name };
+    const hash = checkpointHash(placed, held.writer, deltas, end.head?.hash, seals);
     const run = held.run?.id === row.run ? held.run.key : (runKey.get(held.key, row.run) ?? row.run);
     addCheckpoint.run(
       keyAt(end.line, row.id),
@@ -655,8 +676,8 @@ export function createWriter(
       let after = 0;
       for (const cut of cutsOfLine) {
         // Nobody knows any more what stood here: the chain begins with what is left of it.
-        const hash = keptHash(thread.seals, cut.deltas);
-        cuts.put(at, after, cut, hash);
+        const hash = keptHash(thread.seals, name, cut.deltas);
+        cuts.put(at, after, cut, { hash, before: [] });
         hashes.set(cut.id, hash);
         after = cut.id;
       }

@@ -290,3 +290,17 @@ describe("a disk that is full", () => {
     expect(told.includes("b1")).toBe(saved.b === 1);
   });
 });
+
+test("each turn of the event loop holds one commit at most, so that a slow disk delays it by one", async () => {
+  const store = open();
+  const claims = [await claimed(store, "a"), await claimed(store, "b")];
+  for (let id = 1; id <= 700; id++)
+    for (const [index, thread] of ["a", "b"].entries())
+      store.commit(superstep(thread, claims[index] as Claim, id), () => undefined);
+  let before = transactions();
+  while (world.turn() > 0) {
+    expect(transactions() - before).toBeLessThanOrEqual(1);
+    before = transactions();
+  }
+  expect(await itemsOf(store, "b")).toHaveLength(700);
+});

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { refuseOldNode } from "../src/database.ts";
+import { refuseOldNode, refuseOldSqlite } from "../src/database.ts";
 import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
@@ -169,6 +169,12 @@ test("R2 no SQL text of the store is made of values", () => {
     expect(text, name).not.toMatch(/\b(?:prepare|exec|pragma)\s*(?:<[^(]*>)?\(\s*`/);
     expect(text, name).not.toMatch(/`[^`]*\b(?:SELECT|INSERT|UPDATE|DELETE|CREATE)\b[^`]*\$\{/);
   }
+});
+
+test("SQLite older than 3.51.3 is refused, and newer ones are compared by number", () => {
+  for (const old of ["3.51.2", "3.50.99", "3.9.0", "2.99.99"])
+    expect(() => refuseOldSqlite(old), old).toThrow(/has a bug in its write-ahead log.*3\.51\.3 or newer/);
+  for (const fit of ["3.51.3", "3.51.10", "3.52.0", "4.0.0"]) expect(() => refuseOldSqlite(fit), fit).not.toThrow();
 });
 
 test("a Node that would crash on the shipped SQLite is told what is needed", () => {

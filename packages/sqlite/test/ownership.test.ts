@@ -86,6 +86,44 @@ describe("a thread and the processes that want it", () => {
     expect(await itemsOf(open(), "t")).toEqual(["1"]);
   });
 
+  test("E35 the run of a stopped process is at work, and that of a killed one has crashed, as others read it", async () => {
+    const owner = await child();
+    const claim = await owner.claim("t");
+    await owner.ask({ do: "run", thread: "t", epoch: claim.epoch });
+    const store = open();
+    const statuses = async () => [
+      (await store.runs()).map(({ status }) => status),
+      (await store.runs({ status: "crashed" })).length,
+      (await store.thread("t"))?.status,
+      (await store.threads({ status: "crashed" })).length,
+    ];
+    owner.signal("SIGSTOP");
+    expect(await statuses()).toEqual([["running"], 0, "running", 0]);
+    await owner.kill();
+    expect(await statuses()).toEqual([["crashed"], 1, "crashed", 1]);
+    // Reading takes nothing over: who comes next is told of the death.
+    expect(await open().claim({ ...graph, thread: "t" })).toMatchObject({
+      recovered: true,
+      run: { status: "running" },
+    });
+  });
+
+  test("a list that looks who lives does not stand in the way of a claim", async () => {
+    const owner = await child();
+    for (const thread of ["t", "u"]) {
+      const claim = await owner.claim(thread);
+      await owner.ask({ do: "run", thread, epoch: claim.epoch });
+    }
+    await owner.kill();
+    const [one, other] = [open(), open()];
+    const [rows, claimed] = await Promise.all([
+      one.runs({ status: "crashed" }),
+      other.claim({ ...graph, thread: "t" }),
+    ]);
+    expect(rows.length).toBeGreaterThanOrEqual(1);
+    expect(claimed.recovered).toBe(true);
+  });
+
   test("I9 of many processes that claim a dead owner's thread at once exactly one gets it", async () => {
     const rivals = await Promise.all(Array.from({ length: 6 }, () => child()));
     let epoch = 0;

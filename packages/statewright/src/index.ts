@@ -11,5 +11,15 @@ export type {
 } from "@statewright/agent";
 export { isLanguageModel, type LanguageModel, loadModel } from "@statewright/ai-sdk";
 export * from "@statewright/core";
-export { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
+export {
+  type BackupOptions,
+  type Encryption,
+  type EncryptionKey,
+  encryptStore,
+  type Fault,
+  type SqliteStore,
+  type SqliteStoreOptions,
+  sqliteStore,
+  type VerifyReport,
+} from "@statewright/sqlite";
 export { type AgentOptions, createAgent } from "./create-agent.ts";

@@ -6,6 +6,7 @@ import { bundleSize } from "./bundle.ts";
 import { chainOfNodes } from "./chain.ts";
 import { compile } from "./compile.ts";
 import { fanOut } from "./fan-out.ts";
+import { firstRun } from "./first-run.ts";
 import { startUp } from "./start-up.ts";
 import { superstepInMemory, superstepSaved } from "./superstep.ts";
 import { toolCall } from "./tool-call.ts";
@@ -23,6 +24,7 @@ export function allCases(peers: Peers): readonly Case[] {
     agentTurnSaved(peers),
     compile("chain", peers),
     compile("parallel", peers),
+    firstRun(peers),
     ...startUp(peers),
     ...bundleSize(peers),
   ];

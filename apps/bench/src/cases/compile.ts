@@ -27,7 +27,7 @@ export function compile(shape: ColdShape, { langgraphEntry }: Peers): Case {
         : [cold("LangGraph.js", "peer", [children.langgraph, shape], [langgraphEntry])]),
       cold("its definition and XState's machine alone", "limit", [children.statewright, shape], ["machine"]),
     ],
-    checks: [{ of: "statewright", to: "its definition and XState's machine alone", measure: "cpu", atMost: 3 }],
+    checks: [{ of: "statewright", to: "its definition and XState's machine alone", measure: "cpu", atMost: 1 }],
   };
 }
 

@@ -344,7 +344,9 @@ function describePlace(place: ErrorPlace, said: string): string {
   const named: string[] = [];
   for (const part of ["channel", "path", "tool", "node", "graph", "step", "attempt", "thread", "branch"] as const) {
     const value = place[part];
-    if (value === undefined || said.includes(`${part} "${value}"`) || said.includes(`${part} ${value}`)) continue;
+    // A program without types may put anything here.
+    if (typeof value !== "string" && typeof value !== "number") continue;
+    if (said.includes(`${part} "${value}"`) || said.includes(`${part} ${value}`)) continue;
     named.push(typeof value === "number" ? `${part} ${value}` : `${part} "${value}"`);
   }
   return named.length === 0 ? "" : ` (${named.join(", ")})`;

@@ -27,6 +27,9 @@ export type DeepReadonly<Value> = unknown extends Value
 /** How many levels a value may have. Deeper ones are refused where they would be saved: to walk them takes more stack than there is. */
 export const deepestLevel = 500;
 
+/** How much text one value may hold, in characters, where nothing else is said: 64 Mi. A larger one is refused before it is made into text. */
+export const largestValue: number = 64 * 2 ** 20;
+
 /** What holds a value when it is saved adds a few levels of its own. */
 const deepestData = deepestLevel - 20;
 
@@ -154,6 +157,7 @@ const leaves: ReadonlySet<unknown> = new Set([
  */
 export function isData(value: unknown): boolean {
   try {
+    charactersLeft = largestValue;
     return isDataFrom(value, 0);
   } catch {
     // A getter or a proxy threw.
@@ -161,7 +165,14 @@ export function isData(value: unknown): boolean {
   }
 }
 
+/** Text of a value that may be left to go through; one walk goes on at a time. */
+let charactersLeft = 0;
+
 function isDataFrom(value: unknown, level: number): boolean {
+  if (typeof value === "string") {
+    charactersLeft -= value.length;
+    return charactersLeft >= 0;
+  }
   if (typeof value !== "object") return typeof value !== "function" && typeof value !== "symbol";
   if (value === null) return true;
   if (level >= deepestData) return false;
@@ -170,7 +181,10 @@ function isDataFrom(value: unknown, level: number): boolean {
     for (const item of value as readonly unknown[]) if (!isDataFrom(item, level + 1)) return false;
     return true;
   }
-  if (prototype !== Object.prototype && prototype !== null) return leaves.has(prototype);
+  if (prototype !== Object.prototype && prototype !== null) {
+    if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) charactersLeft -= value.byteLength;
+    return charactersLeft >= 0 && leaves.has(prototype);
+  }
   for (const key in value) if (!isDataFrom(value[key as keyof typeof value], level + 1)) return false;
   return Object.getOwnPropertySymbols(value).length === 0;
 }

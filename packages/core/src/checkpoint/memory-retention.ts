@@ -1,6 +1,6 @@
 /** Retention in the store in memory: what the plan says, done to a thread. */
 import type { Line, Thread } from "./memory-thread.ts";
-import { type Cut, isUnfinished, planRetention, type RetainedLine } from "./retention.ts";
+import { type Cut, isUnfinished, type LinePlan, planRetention, type RetainedLine } from "./retention.ts";
 import type { PruneWrite } from "./store.ts";
 import type { CutDelta } from "./thread-image.ts";
 
@@ -8,12 +8,12 @@ import type { CutDelta } from "./thread-image.ts";
 export function pruneThread(thread: Thread, write: PruneWrite): number {
   const lines = [...thread.lines.values()].map((line) => retained(thread, line));
   const plan = planRetention(lines, write, write.limit);
-  for (const { name, gone, cuts, firstStep } of plan.lines) {
+  for (const { name, gone, cuts, ...steps } of plan.lines) {
     const line = thread.lines.get(name);
     if (line === undefined) continue;
     for (const cut of cuts) takeOut(thread, line, cut, write);
     if (gone) thread.lines.delete(name);
-    else forgetSteps(line, firstStep);
+    else forgetSteps(line, steps);
   }
   if (plan.removed > 0) {
     const events = thread.facts.filter(({ seq }) => seq >= plan.firstSeq);
@@ -22,12 +22,13 @@ export function pruneThread(thread: Thread, write: PruneWrite): number {
   return plan.removed;
 }
 
-function retained({ runs }: Thread, { name, from, run, checkpoints }: Line): RetainedLine {
+function retained({ runs }: Thread, { name, from, run, checkpoints, effects }: Line): RetainedLine {
   const status = runs.get(run ?? "")?.row.status;
   return {
     name,
     from,
     unfinished: isUnfinished(status) ? run : undefined,
+    once: [...effects.values()].some((rows) => [...rows.values()].some(({ effect }) => effect === "once")),
     checkpoints: checkpoints.map(({ checkpoint }) => checkpoint),
   };
 }
@@ -62,7 +63,10 @@ function byChannel(rows: readonly CutDelta[]): ReadonlyMap<string, readonly CutD
 }
 
 /** The journal and the questions of steps to which nobody can go back. */
-function forgetSteps(line: Line, first: number): void {
-  for (const step of line.effects.keys()) if (step < first) line.effects.delete(step);
-  for (const [id, { row }] of line.interrupts) if (row.step < first) line.interrupts.delete(id);
+function forgetSteps(line: Line, { firstStep, firstOnce }: Pick<LinePlan, "firstStep" | "firstOnce">): void {
+  for (const [step, effects] of line.effects) {
+    for (const [id, { effect }] of effects) if (step < (effect === "once" ? firstOnce : firstStep)) effects.delete(id);
+    if (effects.size === 0) line.effects.delete(step);
+  }
+  for (const [id, { row }] of line.interrupts) if (row.step < firstStep) line.interrupts.delete(id);
 }

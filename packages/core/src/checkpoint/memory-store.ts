@@ -48,6 +48,7 @@ import {
   isBase,
   isChildLine,
   latestTime,
+  leavesGap,
   parentOfNewLine,
   questionFilterKeys,
   runExists,
@@ -336,6 +337,7 @@ function asRead({ owner, epoch }: Thread, run: SavedRun): RunRow {
 function apply(threads: Threads, self: Owner, commit: Commit): number {
   const thread = threads.get(commit.thread);
   if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw fenced(commit);
+  if (thread.seq < (commit.after ?? 0)) throw leavesGap(commit);
   const line = thread.lines.get(commit.branch) ?? newChildLine(thread, commit);
   const head = line.checkpoints.at(-1)?.checkpoint;
   if (commit.checkpoint !== undefined) checkFollows(commit.checkpoint, endOf(line), thread.checkpoint, commit);

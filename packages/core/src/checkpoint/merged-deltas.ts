@@ -6,23 +6,34 @@ import { deltaOf, joined, textOf } from "./saved-state.ts";
 import type { CutDelta } from "./thread-image.ts";
 
 /**
- * The rows from the last base on; where neighbours can be one change, it stands at the last of them. Rows that the codec
- * cannot read stay as they are: nothing that was saved is lost for want of a class.
+ * The rows from the last base on; where neighbours can be one change, it stands at the last of them. A large row is left as
+ * it is until what follows has grown as large, so that the work stays in proportion to what goes. Rows that the codec
+ * cannot read stay as they are too: nothing that was saved is lost for want of a class.
  */
 export function mergedDeltas(codec: Codec, rows: readonly CutDelta[]): readonly CutDelta[] {
-  const needed = rows.slice(
-    Math.max(
-      0,
-      rows.findLastIndex(({ base }) => base),
-    ),
-  );
-  if (needed.length < 2) return needed;
+  const lastBase = rows.findLastIndex(({ base }) => base);
+  const needed = rows.slice(Math.max(0, lastBase));
+  const first = firstToMerge(needed);
+  const [large, small] = [needed.slice(0, first), needed.slice(first)];
+  if (small.length < 2) return needed;
   try {
-    return groupsOf(codec, needed).map((group) => mergedRow(codec, group));
+    return [...large, ...groupsOf(codec, small).map((group) => mergedRow(codec, group))];
   } catch (thrown) {
     if (isStatewrightError(thrown)) return needed;
     throw thrown;
   }
+}
+
+/** Rows of this size are merged whatever comes after them. */
+const alwaysSmall = 4_096;
+
+function firstToMerge(rows: readonly CutDelta[]): number {
+  let after = alwaysSmall;
+  for (const [index, { text }] of [...rows.entries()].reverse()) {
+    if (text.length > after) return index + 1;
+    after += text.length;
+  }
+  return 0;
 }
 
 /** Rows that one can stand for. */

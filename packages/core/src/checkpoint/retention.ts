@@ -4,7 +4,7 @@
  * A branch keeps its newest checkpoints, and besides them what something else stands on: the checkpoint that a line goes
  * on from, the one before the input of an unfinished run, to which that run may be taken back, and of a graph that is
  * kept across calls the newest checkpoint at each one that stays. A call of an inner graph goes with the checkpoint that
- * called it.
+ * called it, unless something happened in it once that a fork from an older checkpoint would ask for.
  */
 import type { CheckpointRow, RunStatus } from "./checkpoint.ts";
 import { isChildLine } from "./store-rules.ts";
@@ -21,6 +21,8 @@ export interface RetainedLine {
   readonly from: number | undefined;
   /** Its newest run, when that has not come to its end. */
   readonly unfinished: string | undefined;
+  /** Its journal has `once` effects. */
+  readonly once: boolean;
   readonly checkpoints: readonly RetainedCheckpoint[];
 }
 
@@ -38,8 +40,10 @@ export interface LinePlan {
   /** Nothing of it stays, so that the line goes too. */
   readonly gone: boolean;
   readonly cuts: readonly Cut[];
-  /** Journal rows and questions of steps before this one go. */
+  /** Questions, and journal rows but those of `once` effects, go that are of steps before this one. */
   readonly firstStep: number;
+  /** So do `once` effects of steps before this one. */
+  readonly firstOnce: number;
 }
 
 /** What a write of retention does to a thread. */
@@ -77,6 +81,8 @@ export function planRetention(lines: readonly RetainedLine[], retention: Retenti
       gone: oldest === undefined,
       cuts: cutsOf(line.checkpoints, going),
       firstStep: oldest?.step ?? Number.POSITIVE_INFINITY,
+      // A fork before the call begins it anew, and asks for all that happened once in it.
+      firstOnce: isCall(line) ? Number.NEGATIVE_INFINITY : (oldest?.step ?? Number.POSITIVE_INFINITY),
     });
   }
   return { removed, lines: plans, firstSeq };
@@ -86,28 +92,41 @@ export function planRetention(lines: readonly RetainedLine[], retention: Retenti
 function checkpointsToKeep(lines: readonly RetainedLine[], retention: Retention): ReadonlySet<number> {
   const kept = new Set<number>();
   const byName = new Map(lines.map((line) => [line.name, line]));
+  const lineOf = new Map(lines.flatMap((line) => line.checkpoints.map(({ id }) => [id, line] as const)));
   const parentOf = ({ name }: RetainedLine): RetainedLine | undefined =>
     byName.get(name.slice(0, Math.max(0, name.lastIndexOf("/"))));
   const sorted = outermostFirst(lines);
 
-  for (const { from } of lines) if (from !== undefined) kept.add(from);
-  for (const line of sorted.toReversed()) keepCallers(line, parentOf(line), kept);
-  for (const line of sorted) {
-    const parent = parentOf(line);
-    if (parent === undefined) keepBranch(line, retention, kept);
-    else keepInner(line, parent, retention, kept);
+  /** What goes on from a checkpoint of an inner graph needs those that called it too. */
+  function keepWithCallers(id: number): void {
+    kept.add(id);
+    const line = lineOf.get(id);
+    const parent = line === undefined ? undefined : parentOf(line);
+    const caller = parent === undefined ? undefined : newestBefore(parent, id);
+    if (caller !== undefined) keepWithCallers(caller.id);
+  }
+
+  for (const { from } of lines) if (from !== undefined) keepWithCallers(from);
+  for (let before = -1; kept.size > before; ) {
+    before = kept.size;
+    const floors = new Map<string, number>();
+    for (const line of sorted) {
+      const parent = parentOf(line);
+      if (parent === undefined) keepBranch(line, retention, kept);
+      else keepInner(line, parent, retention, kept);
+      const [first] = line.checkpoints;
+      const head = line.checkpoints.at(-1);
+      const caller = parent === undefined || first === undefined ? undefined : newestBefore(parent, first.id);
+      // A fork from what stays may make such a call anew: what happened once in it must be known then (rule E44).
+      const isMadeAnew = parent !== undefined && isCall(line) && (caller?.id ?? 0) >= (floors.get(parent.name) ?? 0);
+      if (isMadeAnew && line.once && head !== undefined) keepWithCallers(head.id);
+      floors.set(line.name, isMadeAnew ? 0 : (line.checkpoints.find(({ id }) => kept.has(id))?.id ?? largestId));
+    }
   }
   return kept;
 }
 
-/** A call that something goes on from needs the checkpoints that called it. */
-function keepCallers({ checkpoints }: RetainedLine, parent: RetainedLine | undefined, kept: Set<number>): void {
-  if (parent === undefined) return;
-  for (const { id } of checkpoints) {
-    const caller = kept.has(id) ? newestBefore(parent, id) : undefined;
-    if (caller !== undefined) kept.add(caller.id);
-  }
-}
+const largestId = Number.POSITIVE_INFINITY;
 
 function keepBranch(line: RetainedLine, retention: Retention, kept: Set<number>): void {
   for (const { id } of newest(line, retention)) kept.add(id);

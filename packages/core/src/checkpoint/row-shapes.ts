@@ -30,7 +30,7 @@ export function misfit<Row>(shape: RowShape<Row>, value: unknown): string | unde
 const loneSurrogate = /\p{Surrogate}/u;
 
 /** Text of any length: what a codec made of a value. */
-export const text: Check = (value) => typeof value === "string" && !loneSurrogate.test(value);
+const text: Check = (value) => typeof value === "string" && !loneSurrogate.test(value);
 /** A name or a key: free text of a bearable length. */
 export const name: Check = (value) => text(value) && (value as string).length <= 10_000;
 /** A whole number from 0. */

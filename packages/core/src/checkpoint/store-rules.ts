@@ -1,6 +1,7 @@
 /** The rules that every store shares, and its refusals in the same words everywhere. For those who write a store. */
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
+import { describeValue, isPlainObject } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 import { type DeltaRow, type RunRow, type RunStatus, runStatuses } from "./checkpoint.ts";
 import type {
@@ -100,6 +101,15 @@ export function checkFollows(
   });
 }
 
+/** The refusal of a write whose numbers would leave a gap: the write before it has failed. */
+export function leavesGap({ thread, branch, after = 0 }: Commit): StatewrightError {
+  return new StatewrightError("store_failed", {
+    what: `a write to the thread "${thread}" follows the durable event ${after}, which could not be saved`,
+    next: "Resume the thread: the run goes on with what was saved before",
+    place: { thread, branch },
+  });
+}
+
 /** The order in which timers are listed: by time, then by id, thread and line, text by its code points. */
 export function byDue(one: TimerRow, other: TimerRow): number {
   return (
@@ -127,11 +137,49 @@ export function checkKeys(what: string, given: object, known: readonly string[])
 /** Throws `invalid_option` for a filter of a list that has an unknown key, or a limit that is not a whole number from 1. */
 export function checkFilter(what: string, filter: { readonly limit?: number }, known: readonly string[]): void {
   checkKeys(what, filter, [...known, "limit"]);
+  for (const [name, value] of Object.entries(filter)) {
+    if (value === undefined || name === "limit" || name === "status" || isMeant(what, name, value)) continue;
+    throw new StatewrightError("invalid_option", {
+      what: `${name} of ${what} is ${describeValue(value)}`,
+      next: `Give ${kindsOfFilter[name] ?? "what a page of the same list has given"}`,
+    });
+  }
   if (filter.limit === undefined || (Number.isInteger(filter.limit) && filter.limit >= 1)) return;
   throw new StatewrightError("invalid_option", {
-    what: `the limit of ${what} is ${String(filter.limit)}`,
+    what: `the limit of ${what} is ${describeValue(filter.limit)}`,
     next: "Give a whole number from 1",
   });
+}
+
+/** What the parts of filters are. */
+const kindsOfFilter: Readonly<Record<string, "a text" | "a number" | "an object">> = {
+  thread: "a text",
+  graph: "a text",
+  key: "a text",
+  branch: "a text",
+  since: "a number",
+  until: "a number",
+  at: "a number",
+  dueBy: "a number",
+  after: "a number",
+  from: "a number",
+  metadata: "an object",
+};
+
+/** By what the rows of a list are told apart. */
+const cursors: Readonly<Record<string, Readonly<Record<string, "string" | "number">>>> = {
+  runs: { thread: "string", id: "string" },
+  threads: { id: "string", updatedAt: "number" },
+  questions: { place: "number" },
+};
+
+function isMeant(what: string, name: string, value: unknown): boolean {
+  if (kindsOfFilter[name] === "a text") return typeof value === "string";
+  if (kindsOfFilter[name] === "an object") return isPlainObject(value);
+  const cursor = name === "before" ? cursors[what] : undefined;
+  if (cursor === undefined) return typeof value === "number" && !Number.isNaN(value);
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(cursor).every(([part, kind]) => typeof Reflect.get(value, part) === kind);
 }
 
 /** What a list may be filtered by. */
@@ -181,11 +229,11 @@ function wantedStatuses(
     });
   }
   if (status === undefined) return undefined;
-  const wanted = typeof status === "string" ? [status] : status;
+  const wanted: readonly RunStatus[] = Array.isArray(status) ? status : [status];
   for (const each of wanted) {
     if (runStatuses.includes(each)) continue;
     throw new StatewrightError("invalid_option", {
-      what: `the filter of ${what} asks for the status ${JSON.stringify(each)}`,
+      what: `the filter of ${what} asks for the status ${describeValue(each)}`,
       next: `Use ${runStatuses.join(", ")}`,
     });
   }

@@ -69,6 +69,8 @@ export interface Commit {
   readonly epoch: number;
   /** The last sequence number that this commit uses. */
   readonly seq: number;
+  /** The number before the first that this commit uses: refused with `store_failed` where the thread has not come to it, since the write that was to bring it there has failed. */
+  readonly after?: number | undefined;
   /** Comes with commits to branches only. A queued run begins with the first commit that has its row with another status. */
   readonly run?: RunRow | undefined;
   /** Insert or replace, by step, task and key. */

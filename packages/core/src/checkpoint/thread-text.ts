@@ -52,7 +52,7 @@ export async function textOfImage(image: ThreadImage): Promise<string> {
   }
   for (const event of events) add("event", { event });
   const body = `${records.join("\n")}\n`;
-  return `${body}${JSON.stringify({ row: "end", rows: records.length, sha256: await sha256(body) })}\n`;
+  return body + (await endOf(body));
 }
 
 /** The image that a text holds, checked whole. Throws `invalid_export`, `store_newer`, `invalid_id`. */
@@ -75,8 +75,14 @@ async function checkedBody(text: string): Promise<string> {
   if (body !== "") readFormat(parsed(body.slice(0, body.indexOf("\n")), 1));
   const last = end === 0 || !text.endsWith("\n") ? undefined : parsed(text.slice(end), 0);
   if (!isPlainObject(last) || last["row"] !== "end") throw invalid("its end is missing");
-  if (last["sha256"] !== (await sha256(body))) throw invalid("it was changed since it was written");
+  if (text.slice(end) !== (await endOf(body))) throw invalid("it was changed since it was written");
   return body;
+}
+
+/** The last line of a text: how many are before it, and their hash. */
+async function endOf(body: string): Promise<string> {
+  const rows = body.split("\n").length - 1;
+  return `${JSON.stringify({ row: "end", rows, sha256: await sha256(body) })}\n`;
 }
 
 function readFormat(first: unknown): Record<string, unknown> {

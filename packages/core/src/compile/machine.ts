@@ -4,7 +4,7 @@
  * A graph in which one node runs at a time becomes one compound state per node; a graph with parallel work becomes a
  * driver region and one region per node. The leaves have the same names in both: executing, committing, interrupted, failed.
  */
-import { type AnyActorLogic, type AnyStateMachine, type EventObject, fromPromise, setup } from "xstate";
+import { type AnyStateMachine, type EventObject, fromPromise, setup } from "xstate";
 import type { Json } from "../base/json.ts";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition } from "../define/graph.ts";
@@ -35,8 +35,8 @@ export function isParallel(graph: GraphDefinition): boolean {
 function canSplit(edge: EdgeRecord, tasks: ReadonlySet<string>): boolean {
   if (edge.kind === "sends" || edge.kind === "join") return true;
   if (edge.kind === "gotos") return edge.targets.some((target) => tasks.has(target));
-  const nodes = new Set(edge.targets.filter((target) => target !== END));
-  return nodes.size > 1 && (edge.kind === "to" || edge.many);
+  if (edge.targets.length < 2 || (edge.kind === "route" && !edge.many)) return false;
+  return new Set(edge.targets.filter((target) => target !== END)).size > 1;
 }
 
 /** The machine of a graph. Its actors are named after the nodes; `step.commit` stands for making the superstep durable. */
@@ -45,43 +45,31 @@ export function graphMachine(graph: GraphDefinition): AnyStateMachine {
   const unprovided = fromPromise<unknown, unknown>(({ self: { id } }) =>
     Promise.reject(new Error(`provide the actor "${id}" before the machine is started: machine.provide({ actors })`)),
   );
-  const actors = Object.fromEntries(names.map((name) => [name, innerMachine(graph, name) ?? unprovided]));
-  return machineOf(isParallel(graph) ? parallelConfig(graph) : sequentialConfig(graph), actors);
-}
-
-/** The node of the machines of parts. */
-export const loneNode = "node";
-
-/** The machine of a graph with one node, which leads to itself and to the end: each node of a sequential graph moves as it does. */
-export function loneNodeMachine(): AnyStateMachine {
-  const edges = new Map<string, EdgeRecord>([
-    [START, { kind: "to", targets: [loneNode] }],
-    [loneNode, { kind: "to", targets: [loneNode, END] }],
-  ]);
-  return machineOf(sequentialConfig({ name: loneNode, nodes: new Map([[loneNode, {}]]), edges }), {});
-}
-
-/**
- * One region of a parallel graph as a machine of its own: the driver, or the region of a node. Beside it stands a witness
- * that takes every event, so that the region's guards are asked also where it stays as it is.
- */
-export function regionMachine(kind: "driver" | "node"): AnyStateMachine {
-  const region = kind === "driver" ? driverRegion() : nodeRegion(loneNode);
-  return machineOf({ id: kind, type: "parallel", states: { region, witness: { on: { "*": {} } } } }, {});
-}
-
-function machineOf(config: Config, actors: Readonly<Record<string, AnyActorLogic>>): AnyStateMachine {
   const base = setup({
-    types: { events: {} as CommitEvent | NodeEvent | ResumeEvent },
-    actors,
+    types: { events: {} as GraphEvent },
+    actors: Object.fromEntries(names.map((name) => [name, innerMachine(graph, name) ?? unprovided])),
     guards: {
-      to: ({ event }, params: { readonly target: string }) => "to" in event && event.to.includes(params.target),
-      finished: ({ event }) => "to" in event && event.to.length === 0,
-      of: ({ event }, params: { readonly node: string }) => "node" in event && event.node === params.node,
+      to: ({ event }, params: { readonly target: string }) => guards.to(event, params),
+      finished: ({ event }) => guards.finished(event),
+      of: ({ event }, params: { readonly node: string }) => guards.of(event, params),
     },
   });
+  const config = isParallel(graph) ? parallelConfig(graph) : sequentialConfig(graph);
   return base.createMachine(config as Parameters<typeof base.createMachine>[0]);
 }
+
+type GraphEvent = CommitEvent | NodeEvent | ResumeEvent;
+
+/** What the guards of a graph's machine say of an event: they read nothing else. */
+export const guards: {
+  readonly to: (event: GraphEvent, params: { readonly target: string }) => boolean;
+  readonly finished: (event: GraphEvent) => boolean;
+  readonly of: (event: GraphEvent, params: { readonly node: string }) => boolean;
+} = {
+  to: (event, { target }) => "to" in event && event.to.includes(target),
+  finished: (event) => "to" in event && event.to.length === 0,
+  of: (event, { node }) => "node" in event && event.node === node,
+};
 
 /** The machine of the graph that is a node's body. */
 function innerMachine(graph: GraphDefinition, node: string): AnyStateMachine | undefined {
@@ -92,21 +80,37 @@ function innerMachine(graph: GraphDefinition, node: string): AnyStateMachine | u
 /** No node can have this name. */
 const commitActor = "step.commit";
 
-type Config = Record<string, unknown>;
+type Config = object;
 
-/** What the machine of a graph is made of. */
-interface Drawn {
-  readonly name: string;
-  readonly nodes: ReadonlyMap<string, unknown>;
-  readonly edges: GraphDefinition["edges"];
+/** A state without states inside it. */
+export interface Leaf {
+  readonly type?: "final";
+  readonly tags?: readonly string[];
+  readonly invoke?: { readonly id: string; readonly src: string; readonly onDone?: string; readonly onError?: string };
+  readonly on?: Readonly<Record<string, string | Arrow | readonly Arrow[]>>;
 }
 
-function sequentialConfig(graph: Drawn): Config {
+/** Where a state leads. The first whose guard says so is taken. */
+export interface Arrow {
+  readonly guard?:
+    | { readonly type: "to"; readonly params: { readonly target: string } }
+    | { readonly type: "finished" }
+    | { readonly type: "of"; readonly params: { readonly node: string } };
+  readonly target: string;
+  readonly reenter?: boolean;
+}
+
+/** Leaves, of which a machine is in one at a time. */
+export interface Region {
+  readonly initial: string;
+  readonly states: Readonly<Record<string, Leaf>>;
+}
+
+function sequentialConfig(graph: GraphDefinition): Config {
   const states: Record<string, Config> = { start: { on: { "step.commit": arrows(graph, START) } } };
   for (const node of graph.nodes.keys()) {
     states[node] = {
-      initial: "executing",
-      states: leaves(node, "sequential"),
+      ...nodeStates(node),
       on: { "step.commit": arrows(graph, node) },
     };
   }
@@ -114,50 +118,44 @@ function sequentialConfig(graph: Drawn): Config {
   return { id: graph.name, initial: "start", states };
 }
 
-function arrows(graph: Drawn, source: string): Config[] {
-  const { targets, finishes } = waysOf(graph, source);
-  const exits = targets.map((target) => ({
-    guard: { type: "to", params: { target } },
-    target,
-    reenter: true,
-  }));
+/** Where the machine of a sequential graph may go from a node, or from START. */
+export function arrows(graph: GraphDefinition, source: string): readonly Arrow[] {
+  const edge = graph.edges.get(source);
+  const targets = (edge?.targets ?? []).filter((target) => target !== END);
+  const finishes = edge?.kind === "gotos" || edge?.targets.includes(END) === true;
+  const exits = targets.map((target): Arrow => ({ guard: { type: "to", params: { target } }, target, reenter: true }));
   return finishes ? [...exits, { guard: { type: "finished" }, target: "done" }] : exits;
 }
 
-/** Where the machine of a sequential graph may go from a node, in the order in which its guards are asked. */
-export function waysOf(
-  graph: Pick<Drawn, "edges">,
-  source: string,
-): { readonly targets: readonly string[]; readonly finishes: boolean } {
-  const edge = graph.edges.get(source);
-  return {
-    targets: (edge?.targets ?? []).filter((target) => target !== END),
-    finishes: edge?.kind === "gotos" || edge?.targets.includes(END) === true,
-  };
+/** What goes on inside a node of a sequential graph. */
+export function nodeStates(node: string): Region {
+  return { initial: "executing", states: leaves(node, "sequential") };
 }
 
-function parallelConfig(graph: Drawn): Config {
+function parallelConfig(graph: GraphDefinition): Config {
   const states: Record<string, Config> = { driver: driverRegion() };
   for (const node of graph.nodes.keys()) states[node] = nodeRegion(node);
   return { id: graph.name, type: "parallel", states };
 }
 
-function nodeRegion(node: string): Config {
-  const begin = { guard: { type: "to", params: { target: node } }, target: "executing", reenter: true };
-  const finish = { guard: { type: "finished" }, target: "done" };
+/** The region of a node in a parallel graph. */
+export function nodeRegion(node: string): Region {
+  const begin: Arrow = { guard: { type: "to", params: { target: node } }, target: "executing", reenter: true };
+  const finish: Arrow = { guard: { type: "finished" }, target: "done" };
   const region = leaves(node, "parallel");
   return {
     initial: "idle",
     states: {
       idle: { on: { "step.commit": [begin, finish] } },
       ...region,
-      committing: { ...region["committing"], on: { "step.commit": [begin, finish, { target: "idle" }] } },
+      committing: { ...region.committing, on: { "step.commit": [begin, finish, { target: "idle" }] } },
       done: { type: "final" },
     },
   };
 }
 
-function driverRegion(): Config {
+/** The region that says how the superstep as a whole stands. */
+export function driverRegion(): Region {
   return {
     initial: "start",
     states: {
@@ -176,8 +174,8 @@ function driverRegion(): Config {
   };
 }
 
-function leaves(node: string, shape: "sequential" | "parallel"): Record<string, Config> {
-  const mine = shape === "parallel" ? { guard: { type: "of", params: { node } } } : {};
+function leaves(node: string, shape: "sequential" | "parallel") {
+  const mine: Pick<Arrow, "guard"> = shape === "parallel" ? { guard: { type: "of", params: { node } } } : {};
   return {
     executing: {
       invoke: { id: node, src: node, onDone: "committing", onError: "failed" },

@@ -22,8 +22,20 @@ export interface Plan {
   readonly joins: ReadonlyMap<string, readonly string[]>;
   /** Nodes that run only when nothing else is runnable. */
   readonly deferred: ReadonlySet<string>;
-  /** Fingerprint of channels, nodes, edges, interrupts, tools and inner graphs: changes when saved runs may no longer fit. Made when first asked for. */
+  /**
+   * The format in which checkpoints are written, and a fingerprint of channels, nodes, edges, interrupts, tools and inner
+   * graphs: changes when saved runs may no longer fit. Made when first asked for.
+   */
   readonly shape: string;
+}
+
+/** How control state and values are written: counts up when what was written before is read otherwise. */
+export const checkpointFormat = 1;
+
+/** The format of what was written with a shape; undefined where the shape names none. */
+export function formatOf(shape: string): number | undefined {
+  const [, format] = /^(\d+):/.exec(shape) ?? [];
+  return format === undefined ? undefined : Number(format);
 }
 
 const plans: WeakMap<GraphDefinition, Plan> = new WeakMap();
@@ -44,7 +56,7 @@ export function planOf(graph: GraphDefinition): Plan {
     joins: joinsOf(graph),
     deferred: new Set([...graph.nodes.values()].flatMap((node) => (node.policy.defer === true ? [node.name] : []))),
     get shape() {
-      shape ??= fingerprint(JSON.stringify(shapeOf(graph)));
+      shape ??= `${checkpointFormat}:${fingerprint(JSON.stringify(shapeOf(graph)))}`;
       return shape;
     },
   };

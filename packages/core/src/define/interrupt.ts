@@ -92,7 +92,7 @@ export function checkExpiry(owner: string, declared: Exclude<InterruptDeclaratio
 }
 
 /** Throws `invalid_option` for a time after which nothing can expire. */
-export function checkExpiresMs(owner: string, expiresMs: unknown): void {
+function checkExpiresMs(owner: string, expiresMs: unknown): void {
   if (expiresMs === undefined || (typeof expiresMs === "number" && expiresMs > 0 && Number.isFinite(expiresMs))) return;
   throw new StatewrightError("invalid_option", {
     what: `the expiresMs of ${owner} is ${describeValue(expiresMs)}`,

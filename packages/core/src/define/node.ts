@@ -45,7 +45,8 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
   readonly clock: Clock;
   /**
    * Ask a person and wait: the process may end meanwhile. The body starts again from its first line when the answer is
-   * there and gets it from here; until then this promise never settles (and `finally` does not run). Several questions of
+   * there and gets it from here; until then this promise never settles (and `finally` does not run). It rejects with
+   * `interrupt_expired` when the time of the question was over and no answer is declared for that. Several questions of
    * one key in a task are told apart by what they show. One that cannot be asked fails the node, also inside try/catch.
    */
   readonly interrupt: <Key extends keyof Interrupts & string>(

@@ -1,5 +1,5 @@
 /** The machine of a graph, held against the control states that the graph can come to. */
-import { kernelOf } from "../run/open.ts";
+import { wholeKernelOf } from "../run/kernel-of.ts";
 import type { ControlState } from "./control-walk.ts";
 import { type MachineFault, regionStations, type Station, walkMachine } from "./machine-walk.ts";
 import type { GraphViolation } from "./report.ts";
@@ -25,7 +25,7 @@ export function machineFaults(site: Site): GraphViolation[] {
   }
   const [first = regionStations([...plan.nodes.keys()])] = stations.values();
   const places = new Map<Station, ControlState>([...stations].map(([state, station]) => [station, state]));
-  return walkMachine(kernelOf(graph), first).map(({ at, message }) => ({
+  return walkMachine(wholeKernelOf(graph), first).map(({ at, message }) => ({
     rule: "machine_differs",
     path: placeOf(site, places.get(at), at),
     message,

@@ -19,6 +19,7 @@ import { startRun } from "../run/run.ts";
 import { checkRunOptions } from "../run/run-options.ts";
 import { resumeRun } from "./resume.ts";
 import {
+  besides,
   callerOf,
   callersOf,
   checkCount,
@@ -63,6 +64,7 @@ export interface Engine {
 const names = optionNames<EngineOptions>({
   store: true,
   graphs: true,
+  migrations: true,
   context: true,
   secrets: true,
   world: true,
@@ -91,6 +93,8 @@ export function engine(options: EngineOptions): Engine {
   const inHand = new Set<string>();
   /** Runs that were said to be left alone: once each, for as long as they are found. */
   let leftAlone = new Set<string>();
+  /** Parked runs that were tried with the graphs that are here: once each. */
+  const tried = new Set<string>();
   let state: "idle" | "serving" | "stopping" = "idle";
   let looking: Promise<void> | undefined;
   let lookAgain = false;
@@ -144,10 +148,12 @@ export function engine(options: EngineOptions): Engine {
 
   /** Look once at all that there is to do. */
   async function look(): Promise<void> {
-    const { queued, left } = await findRuns(store);
+    const found = await findRuns(store);
+    const { queued, left } = found;
+    const parked = found.parked.filter(({ id }) => !tried.has(id));
     const due = await dueRuns(await store.timers({ dueBy: world.clock.now() }));
-    const found = new Set([...queued, ...left, ...due].map(({ id }) => id));
-    leftAlone = new Set([...leftAlone].filter((id) => found.has(id)));
+    const ids = new Set([...queued, ...left, ...parked, ...due].map(({ id }) => id));
+    leftAlone = new Set([...leftAlone].filter((id) => ids.has(id)));
     const threads = new Map<string, Due>();
     const serve = (row: RunRow, begin: (caller: SavingCaller) => Promise<RunHandle<unknown> | undefined>): void => {
       if (inHand.has(row.thread) || leftAlone.has(row.id)) return;
@@ -163,6 +169,11 @@ export function engine(options: EngineOptions): Engine {
     // What is queued comes first: it may end the run that was left.
     for (const row of queued) serve(row, (caller) => takeUp(caller, store, row.thread));
     for (const row of left) serve(row, async (caller) => continueRun(caller, row, parkAfter));
+    for (const row of parked)
+      serve(row, async (caller) => {
+        tried.add(row.id);
+        return continueRun(caller, row, parkAfter);
+      });
     for (const row of due)
       serve(row, async (caller) => {
         const { thread, branch } = row;
@@ -276,7 +287,7 @@ export function engine(options: EngineOptions): Engine {
     },
     run: (graph, given) => {
       refuseStopped();
-      const all = { ...given, ...own };
+      const all = { ...besides(options, graph), ...given, ...own };
       checkRunOptions("run", graph, all);
       const handle = startRun({ graph: graph as Graph, options: all as RunOptions<GraphTypes>, host });
       track(handle);
@@ -284,7 +295,7 @@ export function engine(options: EngineOptions): Engine {
     },
     resume: (graph, given) => {
       refuseStopped();
-      const all = { ...given, ...own };
+      const all = { ...besides(options, graph), ...given, ...own };
       checkRunOptions("resume", graph, all);
       const handle = resumeRun({ graph: graph as Graph, options: all as ResumeOptions<GraphTypes>, host });
       track(handle);

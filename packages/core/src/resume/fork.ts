@@ -97,7 +97,10 @@ interface Call {
 async function callsFrom(store: Store, codec: Codec, thread: string, from: CheckpointRow): Promise<readonly Call[]> {
   const { caller } = codec.decode(from.control) as Control;
   const around = caller?.checkpoint === undefined ? undefined : await store.checkpoint(thread, caller.checkpoint);
-  if (around === undefined) return [{ row: from, caller }];
+  if (around === undefined) {
+    if (caller?.checkpoint !== undefined) throw callerGone(thread, from.id, caller.checkpoint);
+    return [{ row: from, caller }];
+  }
   return [...(await callsFrom(store, codec, thread, around)), { row: from, caller }];
 }
 
@@ -162,13 +165,41 @@ async function keptAnswers(store: Store, thread: string, calls: readonly Call[])
   const from = calls[calls.length - 1]?.row;
   if (outermost === undefined || from === undefined) return [];
   const { row } = outermost;
-  if ((await store.head(thread, row.branch))?.id !== row.id) return [];
-  const asked = (await store.interrupts(thread, row.branch)).filter(
+  if (!(await isHead(store, thread, row))) return [];
+  const asked = (await readableInterrupts(store, thread, row.branch)).filter(
     ({ step, answer }) => step === row.step && answer !== undefined,
   );
-  if (from === row || (await store.head(thread, from.branch))?.id === from.id) return asked;
+  if (from === row || (await isHead(store, thread, from))) return asked;
   const call = calls.slice(1).reduce((ids, { caller }) => `${ids}${caller?.task ?? ""}/`, "");
   return asked.filter(({ id }) => !id.startsWith(call) || Number.parseInt(id.slice(call.length), 10) < from.step);
+}
+
+function callerGone(thread: string, at: number, caller: number): StatewrightError {
+  return new StatewrightError("unknown_checkpoint", {
+    what: `checkpoint ${at} belongs to an inner graph, and checkpoint ${caller}, which called it, was removed by prune`,
+    next: "Take a checkpointId whose caller is still there",
+    place: { thread },
+  });
+}
+
+/** A newest checkpoint that is damaged is another one: this one was read. */
+async function isHead(store: Store, thread: string, { branch, id }: CheckpointRow): Promise<boolean> {
+  try {
+    return (await store.head(thread, branch))?.id === id;
+  } catch (error) {
+    if (isStatewrightError(error, "store_corrupt")) return false;
+    throw error;
+  }
+}
+
+/** Questions of a line; where one of them is damaged, none: all are asked again. */
+async function readableInterrupts(store: Store, thread: string, branch: string): Promise<readonly InterruptRow[]> {
+  try {
+    return await store.interrupts(thread, branch);
+  } catch (error) {
+    if (isStatewrightError(error, "store_corrupt")) return [];
+    throw error;
+  }
 }
 
 function unknownCheckpoint(thread: string, at: number): StatewrightError {

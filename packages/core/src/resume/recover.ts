@@ -10,6 +10,7 @@ export type RecoverOptions = ServingOptions;
 const names = optionNames<RecoverOptions>({
   store: true,
   graphs: true,
+  migrations: true,
   context: true,
   secrets: true,
   world: true,
@@ -19,8 +20,8 @@ const names = optionNames<RecoverOptions>({
 
 /**
  * Go on with the runs whose process has died, or whose engine has stopped, and begin what stands first in the queues of
- * threads that are at rest; all at once. A run whose process died again and again without coming to a new checkpoint is
- * parked. Gives a handle for each. Throws `invalid_option`, `missing_store`, and what the store throws.
+ * threads that are at rest; all at once. What was parked because it did not fit its graph is tried again, and a run whose
+ * process died again and again without coming to a new checkpoint is parked. Gives a handle for each. Throws `invalid_option`, `missing_store`, and what the store throws.
  */
 export async function recover(options: RecoverOptions): Promise<readonly RunHandle<object>[]> {
   checkServing("recover", options, names);
@@ -30,7 +31,7 @@ export async function recover(options: RecoverOptions): Promise<readonly RunHand
     launched: (handle) => handles.push(handle as RunHandle<object>),
   });
   const { store, parkAfter } = options;
-  const { queued, left } = await findRuns(store);
+  const { queued, left, parked } = await findRuns(store);
   /** One thread runs one thing after the other. */
   const atWork = new Map<string, Promise<unknown>>();
   for (const row of queued) {
@@ -38,7 +39,7 @@ export async function recover(options: RecoverOptions): Promise<readonly RunHand
     const begun = caller === undefined ? undefined : await takeUp(caller, store, row.thread);
     if (begun !== undefined) atWork.set(row.thread, begun.result);
   }
-  for (const row of left) {
+  for (const row of [...left, ...parked]) {
     const caller = callerOf(options, host, row);
     if (caller === undefined) continue;
     const handle = continueRun(caller, row, parkAfter, atWork.get(row.thread));

@@ -42,7 +42,16 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
   const runId = freshId("run_", world.random);
   if (options.store === undefined) throw withoutStore(thread);
   return launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
-    const session = await openSession({ graph, options, thread, runId, events, ...stops, mustExist: true });
+    const session = await openSession({
+      graph,
+      options,
+      thread,
+      runId,
+      events,
+      ...stops,
+      mustExist: true,
+      unfit: "parks",
+    });
     return await holding(session, caller, () => goOn(session, options));
   });
 }

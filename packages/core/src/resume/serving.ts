@@ -7,19 +7,26 @@ import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
+import type { Migration } from "../compile/migration.ts";
+import type { GraphDefinition } from "../define/graph.ts";
 import { goOn } from "../run/go-on.ts";
 import { launch } from "../run/launch.ts";
 import { worldOf } from "../run/open.ts";
 import type { RunHandle } from "../run/options.ts";
 import type { RunHost, SavingCaller } from "../run/queue.ts";
-import { checkCodec, checkGraph, checkStore } from "../run/run-options.ts";
+import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/run-options.ts";
 import type { Codec } from "../state/codec.ts";
 
 /** What a process that serves threads is given. */
 export interface ServingOptions {
   readonly store: Store;
-  /** Each by its name; runs of any other are left alone. */
+  /**
+   * Each by its name; runs of any other are left alone. Of several versions of a graph the newest counts: a run that an older
+   * one has written, and that does not fit the newest, goes on under that.
+   */
   readonly graphs: readonly Graph[];
+  /** How threads that older versions of the graphs have written become threads of the newest. */
+  readonly migrations?: readonly Migration[];
   /** The context of a run that goes on or begins here without anybody who gives it. */
   readonly context?: (run: RunRow) => unknown;
   readonly secrets?: SecretSource;
@@ -45,6 +52,7 @@ export function checkServing(call: "engine" | "recover", options: ServingOptions
       next: "Give a list of graphs",
     });
   for (const graph of options.graphs) checkGraph(call, graph);
+  checkVersions(call, options);
   checkCount(call, "parkAfter", options.parkAfter);
 }
 
@@ -66,19 +74,20 @@ export interface Found {
   readonly queued: readonly RunRow[];
   /** Runs of dead processes, and those that an engine has stopped; the oldest first. Those that a queued one ends are not among them. */
   readonly left: readonly RunRow[];
+  /** Runs that did not fit an earlier version of the code. */
+  readonly parked: readonly RunRow[];
 }
 
 /** Find them, in two queries. */
 export async function findRuns(store: Store): Promise<Found> {
   const queued = (await store.runs({ status: "queued" })).toReversed();
-  const left = (await store.runs({ status: ["crashed", "paused"] })).toReversed();
+  const rest = (await store.runs({ status: ["crashed", "paused", "parked"] })).toReversed();
+  const isEnded = ({ thread, id }: RunRow): boolean =>
+    queued.some((next) => next.thread === thread && next.stops?.run === id);
   return {
     queued: queued.filter(({ thread }, index) => queued.findIndex((each) => each.thread === thread) === index),
-    left: left.filter(
-      (row) =>
-        (row.status === "crashed" || wasDrained(row)) &&
-        !queued.some(({ thread, stops }) => thread === row.thread && stops?.run === row.id),
-    ),
+    left: rest.filter((row) => (row.status === "crashed" || wasDrained(row)) && !isEnded(row)),
+    parked: rest.filter((row) => row.status === "parked" && row.error?.code === "needs_migration" && !isEnded(row)),
   };
 }
 
@@ -87,13 +96,26 @@ function wasDrained({ error }: RunRow): boolean {
   return isPlainObject(details) && details["reason"] === engineStops;
 }
 
+/** The versions of a graph among those that are served, the newest first. */
+export function versionsOf(graphs: readonly Graph[], name: string): readonly Graph[] {
+  return graphs.filter((graph) => graph.name === name).sort((one, other) => other.version - one.version);
+}
+
+/** What is known here of a graph besides itself: its other versions, and how their threads become threads of it. */
+export function besides(
+  { graphs, migrations = [] }: ServingOptions,
+  graph: GraphDefinition,
+): { readonly older: readonly Graph[]; readonly migrations: readonly Migration[] } {
+  const older = versionsOf(graphs, graph.name).filter((each) => each !== graph);
+  return { older, migrations: migrations.filter(({ to }) => to.name === graph.name) };
+}
+
 /** What runs are run with here. */
 export function callersOf(
   options: ServingOptions,
   { accepts, launched }: Pick<RunHost, "accepts" | "launched">,
 ): RunHost {
   const { graphs, context, store, secrets, world, codec } = options;
-  const byName = new Map(graphs.map((graph) => [graph.name, graph]));
   const given = {
     store,
     ...(secrets === undefined ? {} : { secrets }),
@@ -104,9 +126,10 @@ export function callersOf(
     accepts,
     launched,
     callerOf: (row) => {
-      const graph = byName.get(row.graph);
+      const [graph] = versionsOf(graphs, row.graph);
       if (graph === undefined) return undefined;
-      return { graph, options: { ...given, ...(context === undefined ? {} : { context: context(row) }) }, host };
+      const own = context === undefined ? {} : { context: context(row) };
+      return { graph, options: { ...given, ...besides(options, graph), ...own }, host };
     },
   };
   return host;

@@ -65,6 +65,7 @@ export async function updateState<Types extends GraphTypes>(
     drain: new AbortController().signal,
     mustExist: !updates.some(({ as }) => as === START),
     runsNothing: true,
+    unfit: "refused",
   });
   const saved = session.saved as Saved;
   try {

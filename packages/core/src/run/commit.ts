@@ -142,10 +142,12 @@ export async function commit(session: Session, result: StepResult, facts: Commit
   ended?.tell();
 }
 
-/** The place of the next checkpoint among the durable events. */
-export function nextPlace({ sequence, world }: Session): Pick<EventPlace, "seq" | "at"> {
+/** The place of the next checkpoint among the durable events; an inner graph that is not saved takes no number of its own. */
+export function nextPlace({ sequence, world, within }: Session): Pick<EventPlace, "seq" | "at"> {
+  const at = world.clock.now();
+  if (within?.unsaved === true) return { seq: sequence.toldSeq, at };
   sequence.nextSeq += 1;
-  return { seq: sequence.nextSeq - 1, at: world.clock.now() };
+  return { seq: sequence.nextSeq - 1, at };
 }
 
 /** Stand where a durable superstep leads. */

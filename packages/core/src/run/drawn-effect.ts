@@ -12,7 +12,7 @@ import {
 import { deepFreeze } from "../base/json.ts";
 import { type EffectRow, inFlight } from "../checkpoint/journal.ts";
 import type { Work } from "./drawn.ts";
-import { idempotencyKeyOf } from "./journal.ts";
+import { idempotencyKeyOf, startedAgain } from "./journal.ts";
 import { emit, journalKey, placeOf, record, recordNow, type Saved, type Session } from "./session.ts";
 
 /** How a promise ended. An error is as it is saved, so that a machine sees the same one before and after a crash. */
@@ -30,7 +30,7 @@ export function rowOf({ saved, step }: Session, { task, address }: Work): Effect
 }
 
 /** The key by which the other side recognises a promise that is begun again. */
-export function workKey(session: Session, work: Work): string {
+function workKey(session: Session, work: Work): string {
   return idempotencyKeyOf(session, work.task, work.address);
 }
 
@@ -51,9 +51,10 @@ export async function performWork(
     tell(session, work, known);
     return known.state === "ok" ? { output: outcome } : { error: fromErrorRecord(outcome as ErrorRecord) };
   }
-  const row = known === undefined || !inFlight(known) ? startRow(session, work) : known;
-  if (row === known) tell(session, work, known);
-  else if (saved !== undefined && !(await started(session, saved, row, abandoned))) return undefined;
+  const isRepeated = known !== undefined && inFlight(known);
+  const row = !isRepeated ? startRow(session, work) : known.effect === "once" ? startedAgain(session, known) : known;
+  if (isRepeated) tell(session, work, known);
+  if (row !== known && saved !== undefined && !(await started(session, saved, row, abandoned))) return undefined;
   try {
     const output = deepFreeze(await create(row.idempotencyKey));
     if (abandoned()) return undefined;

@@ -43,7 +43,7 @@ import { cancelled, pauses, stopOnError, waits } from "./ends.ts";
 import { nothingSaved, reached } from "./events.ts";
 import { factOf } from "./facts.ts";
 import { inspectStand, inspectTurn, type Settled } from "./inspect-run.ts";
-import { startsTold } from "./journal.ts";
+import { aboutStart, startsTold } from "./journal.ts";
 import { release } from "./open.ts";
 import type { RunResult } from "./options.ts";
 import type { State } from "./returns.ts";
@@ -568,7 +568,8 @@ function doubts(desk: Desk): readonly InterruptRow[] {
     const { idempotencyKey, startedAt } = row;
     const about = { actor: work.task.node, input: work.input, idempotencyKey, startedAt };
     const payload = found === undefined ? about : { ...about, alreadyOn: found.branch, ...shownEnd(desk, work) };
-    return [questionRow(session, doubtId(found, work), inDoubtKey, work.task.node, payload)];
+    const asked = questionRow(session, doubtId(found, work), inDoubtKey, work.task.node, payload);
+    return [{ ...asked, about: aboutStart(row) }];
   });
 }
 
@@ -630,7 +631,10 @@ function answeredRow(session: Session, row: InterruptRow, value: unknown, by: st
 }
 
 function answerAbout({ session, answers, elsewhere }: Desk, work: Work): ActorInDoubt | undefined {
-  const text = answers.get(doubtId(elsewhere.get(work), work))?.answer;
+  const found = elsewhere.get(work);
+  const row = found?.row ?? rowOf(session, work);
+  const asked = answers.get(doubtId(found, work));
+  const text = row !== undefined && asked?.about === aboutStart(row) ? asked.answer : undefined;
   return text === undefined ? undefined : (session.saved?.codec.decode(text) as ActorInDoubt);
 }
 

@@ -3,7 +3,8 @@
  * its open questions are declined, and every tool call that is open gets an answer, so that the conversation stays whole.
  */
 import { isStatewrightError } from "../base/errors.ts";
-import type { CheckpointSource, RunRow } from "../checkpoint/checkpoint.ts";
+import { sameData } from "../base/json.ts";
+import type { CheckpointRow, CheckpointSource, RunRow } from "../checkpoint/checkpoint.ts";
 import { type EffectRow, type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import { restoreState } from "../checkpoint/saved-state.ts";
 import { START } from "../define/edge.ts";
@@ -12,13 +13,14 @@ import type { Codec } from "../state/codec.ts";
 import type { Delta } from "../state/delta.ts";
 import type { ToolResult } from "../tool/result.ts";
 import { commitEnd } from "./commit.ts";
+import { inspectStop } from "./inspect-run.ts";
+import { openCalls } from "./open-calls.ts";
 import type { RunResult } from "./options.ts";
 import { readUpdate, type State, type TaskOutcome, type Write } from "./returns.ts";
 import { endOf } from "./run-facts.ts";
 import { type Saved, type Session, taskKey, written } from "./session.ts";
 import type { Stopped } from "./stopped.ts";
 import { type Finished, foldResults } from "./superstep.ts";
-import { openCalls } from "./tool-node.ts";
 
 /** End a run, `ending`, which stands at a checkpoint, and let its thread go. */
 export async function endForInput(
@@ -45,6 +47,7 @@ export async function endForInput(
       body: { type: "run.cancelled", reason },
     },
   );
+  if (ending === session.run) inspectStop(session);
   fact.tell();
   return { status: "cancelled", reason, ...endOf(session) };
 }
@@ -143,13 +146,16 @@ async function stateBefore(
   run: string,
 ): Promise<{ readonly state: State; readonly deltas: Deltas }> {
   const { channels } = session.plan.graph.state;
-  const { changed, before } = await changesOf(session, saved, run);
-  const rows = before === undefined ? [] : await saved.store.state(session.run.thread, before);
+  const input = await inputOf(session, saved, run);
+  if (input === undefined) return { state: session.state, deltas: {} };
+  const rows = input.parent === undefined ? [] : await saved.store.state(session.run.thread, input.parent);
   const earlier = restoreState(channels, saved.codec, rows);
   const state: Record<string, unknown> = { ...session.state };
   const deltas: Record<string, Delta> = {};
-  for (const name of changed) {
+  for (const [name, { kind }] of Object.entries(channels)) {
+    // What changed is seen by comparing: retention may have removed the checkpoints between that would tell it.
     const value = earlier[name];
+    if (kind === "untracked" || sameData(state[name], value)) continue;
     if (value === undefined) delete state[name];
     else state[name] = value;
     deltas[name] = value === undefined ? { kind: "clear" } : { kind: "replace", value };
@@ -157,20 +163,16 @@ async function stateBefore(
   return { state: Object.freeze(state), deltas };
 }
 
-/** The channels that a run has changed, and the checkpoint before its input; none where it was the first. */
-async function changesOf(
+/** The checkpoint of a run's input; retention keeps it, and the one before it, while the run may be taken back. */
+async function inputOf(
   { line, run: { thread } }: Session,
   { store }: Saved,
   run: string,
-): Promise<{ readonly changed: ReadonlySet<string>; readonly before: number | undefined }> {
-  const changed = new Set<string>();
+): Promise<CheckpointRow | undefined> {
   for (let before: number | undefined; ; ) {
     const page = await store.history(thread, { branch: line, before, limit: pageSize });
-    for (const row of page) {
-      for (const { channel } of row.deltas) changed.add(channel);
-      if (row.run === run && row.source === "input") return { changed, before: row.parent };
-      before = row.id;
-    }
-    if (page.length < pageSize) return { changed: new Set(), before: undefined };
+    const found = page.find((row) => row.run === run && row.source === "input");
+    if (found !== undefined || page.length < pageSize) return found;
+    before = page.at(-1)?.id;
   }
 }

@@ -106,18 +106,21 @@ export async function stopOnError(session: Session, thrown: unknown): Promise<Ru
   const record = toErrorRecord(error);
   if (error.code === "store_full" || error.code === "store_locked") {
     const fact = endingOf(session, { type: "run.paused", cause: record });
-    await letGo(session, { ...runRow(session, "paused"), error: record }, fact);
-    fact.tell();
+    const isSaved = await letGo(session, { ...runRow(session, "paused"), error: record }, fact);
+    if (isSaved) fact.tell();
+    else fact.tellUnsaved();
     return { status: "paused", cause: record, ...endOf(session) };
   }
   const fact = endingOf(session, { type: "run.failed", error: record });
-  if (error.kind === "store" && error.code !== "unencodable_value") await letGo(session, undefined);
-  else {
+  if (error.kind === "store" && error.code !== "unencodable_value") {
+    await letGo(session, undefined);
+    fact.tellUnsaved();
+  } else {
     const unsaved = await saveFailure(session, record, fact);
     // A failure that is not saved is not told: a resume meets it again. What stops the run now is the store.
     if (unsaved !== undefined) return stopOnError(session, unsaved);
+    fact.tell();
   }
-  fact.tell();
   throw error;
 }
 
@@ -150,19 +153,21 @@ function saveFailure(
 
 /**
  * Let the thread go; the run's row goes with it, where the run may go on. Results that the store refused are tried once
- * more, and then kept for whoever takes the thread next in this process.
+ * more, and then kept for whoever takes the thread next in this process. Tells whether it was written.
  */
-async function letGo(session: Session, run: RunRow | undefined, fact?: Fact): Promise<void> {
+async function letGo(session: Session, run: RunRow | undefined, fact?: Fact): Promise<boolean> {
   const { saved, world, line } = session;
   const { thread } = session.run;
-  if (saved === undefined) return;
+  if (saved === undefined) return true;
   const { store, claim } = saved;
   const lines = new Map(unsavedResults(session));
   saved.pending.clear();
   const results = lines.get(line) ?? [];
-  if (results.length > 0 && (await release(store, thread, claim, world, run, fact?.rows, results))) lines.delete(line);
-  else await release(store, thread, claim, world, run, fact?.rows);
+  let isSaved = results.length > 0 && (await release(store, thread, claim, world, run, fact?.rows, results));
+  if (isSaved) lines.delete(line);
+  else isSaved = await release(store, thread, claim, world, run, fact?.rows);
   if (saved.thread.failure?.code !== "fenced") keepResults(store, thread, { epoch: claim.epoch, lines });
+  return isSaved;
 }
 
 /** What nobody goes on with fires no more; a resume sets it again. */

@@ -90,6 +90,8 @@ export type RunEventBody =
       readonly graph: string;
       readonly attempt: number;
       readonly recovered: boolean;
+      /** What wrote the checkpoint that it goes on from, where that was another version of the graph, or another shape. */
+      readonly writtenBy?: { readonly version: number; readonly shape: string };
     }
   /** The input stands behind another run of the thread. */
   | { readonly type: "run.queued"; readonly run: string; readonly thread: string; readonly branch: string }
@@ -196,7 +198,8 @@ export interface EventStream {
   readonly iterate: (wanted?: (event: RunEvent) => boolean) => AsyncIterableIterator<RunEvent>;
   /** The state of the run as its result would show it, once it has one. */
   state: (() => unknown) | undefined;
-  readonly close: () => void;
+  /** The end; loops that were not told of the failure throw it. */
+  readonly close: (failure?: { readonly error: unknown }) => void;
   /** Tells the machines' ways to an inspector, if there is one. */
   readonly inspection: Inspection | undefined;
 }
@@ -204,7 +207,7 @@ export interface EventStream {
 /** A stream without readers. A reader that throws does not harm the run: its error goes to `onReaderError`. */
 export function createEventStream(onReaderError: (error: unknown) => void, inspection?: Inspection): EventStream {
   const readers = new Set<(event: RunEvent) => void>();
-  const closers = new Set<() => void>();
+  const closers = new Set<Close>();
   let closed = false;
 
   function subscribe(reader: (event: RunEvent) => void): () => void {
@@ -231,9 +234,9 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
     iterate: (wanted) => iterate(subscribe, closers, () => closed, wanted),
     state: undefined,
     inspection,
-    close: () => {
+    close: (failure) => {
       closed = true;
-      for (const close of closers) close();
+      for (const close of closers) close(failure);
       closers.clear();
       // A body that was given up may still speak: nothing comes after the event that ends the run.
       readers.clear();
@@ -241,9 +244,11 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
   };
 }
 
+type Close = EventStream["close"];
+
 function iterate(
   subscribe: EventStream["subscribe"],
-  closers: Set<() => void>,
+  closers: Set<Close>,
   isClosed: () => boolean,
   wanted: (event: RunEvent) => boolean = everything,
 ): AsyncIterableIterator<RunEvent> {
@@ -255,13 +260,17 @@ function iterate(
     sleeping = [];
     for (const each of woken) each();
   };
+  let isTold = false;
+  let untold: { readonly error: unknown } | undefined;
   const unsubscribe = subscribe((event) => {
+    if (event.type === "run.failed") isTold = true;
     if (!wanted(event)) return;
     waiting.push(event);
     wake();
   });
-  const end = (): void => {
+  const end: Close = (failure) => {
     ended = true;
+    if (!isTold) untold = failure;
     unsubscribe();
     closers.delete(end);
     wake();
@@ -272,6 +281,11 @@ function iterate(
       for (;;) {
         const event = waiting.shift();
         if (event !== undefined) return { done: false, value: event };
+        if (untold !== undefined) {
+          const { error } = untold;
+          untold = undefined;
+          throw error;
+        }
         if (ended) return { done: true, value: undefined };
         await new Promise<void>((resolve) => {
           sleeping.push(resolve);
@@ -280,6 +294,7 @@ function iterate(
     },
     return: async () => {
       waiting.clear();
+      untold = undefined;
       end();
       return { done: true, value: undefined };
     },

@@ -15,6 +15,7 @@ import { recordStage } from "./journal.ts";
 import { rewrite } from "./prepare-call.ts";
 import { hookRuntime, identityOf, pause } from "./scope.ts";
 import { emit, placeOf } from "./session.ts";
+import { isForResume } from "./stopped.ts";
 
 /** What an execution has beside its call: the same in every attempt. */
 export interface Execution {
@@ -76,12 +77,15 @@ async function attempts(call: CallAtWork, tool: Tool<never, never>, execution: E
     } catch (thrown) {
       if (isStatewrightError(thrown, "missing_secret")) throw thrown;
       const error = toToolError(thrown);
-      const again =
+      const mayTryAgain =
         retry !== undefined &&
         attempt < retry.attempts &&
         error.kind !== "cancelled" &&
-        !session.abort.signal.aborted &&
         wanted(tool.spec, error, attempt);
+      const { aborted, reason } = session.abort.signal;
+      // A call that was cut short is not answered: a resume makes it again, or asks whether it happened.
+      if (isForResume(reason) && (error.kind === "cancelled" || mayTryAgain)) throw reason;
+      const again = mayTryAgain && !aborted;
       if (!again) {
         // The model reads one line; what was thrown is whole in the log.
         if (!isToolError(thrown)) logFailure(call, tool.spec.name, attempt, thrown);

@@ -16,6 +16,8 @@ export type FactBody = Extract<
 export interface Fact {
   readonly rows: readonly EventRow[];
   readonly tell: () => void;
+  /** Tell it though it could not be saved: under the number of the newest durable event, since its own is not taken. */
+  readonly tellUnsaved: () => void;
 }
 
 /** The next durable event of the thread. */
@@ -28,6 +30,7 @@ export function factOf(session: Session, body: FactBody): Fact {
   return {
     rows: text === undefined ? [] : [{ seq, branch: run.branch, at, text }],
     tell: () => emit(session, body, { seq, at }),
+    tellUnsaved: () => emit(session, body),
   };
 }
 

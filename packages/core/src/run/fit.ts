@@ -15,15 +15,25 @@ import { inDoubtKey } from "../tool/approval.ts";
 import { parseArgs } from "../tool/model-tool.ts";
 import { restore } from "./drawn.ts";
 import { isStartInDoubt } from "./once.ts";
+import { openCalls } from "./open-calls.ts";
 import { askedBy, declaredQuestion, schemaOfAnswer } from "./question-schema.ts";
 import type { TaskOutcome, Write } from "./returns.ts";
 import { taskKey } from "./session.ts";
 import type { Stand } from "./stand.ts";
-import { openCalls } from "./tool-node.ts";
 
 /** Something of a thread that has no place in the graph. */
 export interface Misfit {
-  readonly kind: "channel" | "node" | "input" | "join" | "question" | "answer" | "result" | "tool" | "subgraph" | "machine";
+  readonly kind:
+    | "channel"
+    | "node"
+    | "input"
+    | "join"
+    | "question"
+    | "answer"
+    | "result"
+    | "tool"
+    | "subgraph"
+    | "machine";
   /** One sentence without its full stop. */
   readonly what: string;
   readonly node?: string;
@@ -55,7 +65,9 @@ function ofState({ plan, state, path, control }: Stand): readonly Misfit[] {
     const value = state[channel];
     if (value === undefined) {
       if (control.tasks.length === 0 || Object.hasOwn(state, channel)) return [];
-      return [{ kind: "channel", what: `the channel "${channel}"${within(path)} has no value and no default`, channel }];
+      return [
+        { kind: "channel", what: `the channel "${channel}"${within(path)} has no value and no default`, channel },
+      ];
     }
     const parsed = parseValue(value);
     if (parsed.ok) return [];
@@ -157,7 +169,13 @@ function ofOutcome(stand: Stand, { node }: Task, { writes, leads }: TaskOutcome)
   });
   const lost = leads.flatMap(({ target }): readonly Misfit[] => {
     if (target === END || stand.plan.nodes.has(target)) return [];
-    return [{ kind: "result", what: `the recorded result of the node "${name}" leads to "${target}", which is no node`, node: name }];
+    return [
+      {
+        kind: "result",
+        what: `the recorded result of the node "${name}" leads to "${target}", which is no node`,
+        node: name,
+      },
+    ];
   });
   return [...refused, ...lost];
 }
@@ -176,14 +194,19 @@ function ofTools(stand: Stand): readonly Misfit[] {
   const { plan, control, state, effects } = stand;
   return control.tasks.flatMap((task) => {
     const node = plan.nodes.get(task.node);
-    const messages = state["messages"];
-    if (node?.tools === undefined || !Array.isArray(messages)) return [];
+    if (node?.tools === undefined || plan.graph.state.channels["messages"]?.kind !== "messages") return [];
     const { registry } = node.tools;
-    return openCalls(messages as readonly Message[]).calls.flatMap(({ block }): readonly Misfit[] => {
+    return openCalls(state["messages"] as readonly Message[]).calls.flatMap(({ block }): readonly Misfit[] => {
       const name = named(stand, task.node);
       const tool = registry.get(block.name);
       if (tool === undefined)
-        return [{ kind: "tool", what: `the call "${block.id}" is of the tool "${block.name}", which the node "${name}" does not have`, node: name }];
+        return [
+          {
+            kind: "tool",
+            what: `the call "${block.id}" is of the tool "${block.name}", which the node "${name}" does not have`,
+            node: name,
+          },
+        ];
       const hasBegun = effects.some(({ kind, key }) => kind === "tool" && key === block.id);
       const isShown = stand.questions.some(({ id }) => id.endsWith(`:${block.id}`));
       const parsed = hasBegun || isShown ? parseArgs(tool.spec, block.args) : undefined;
@@ -206,17 +229,25 @@ function ofQuestion(stand: Stand, codec: Codec, row: InterruptRow): readonly Mis
   if (node.tools !== undefined) {
     if (row.about === undefined && asked.key !== inDoubtKey)
       return misfit("question", "was asked by its body, and the node is a tool node now");
-  } else if (row.about !== undefined) return misfit("question", "is about a tool call, and the node calls no tools any more");
+  } else if (row.about !== undefined)
+    return misfit("question", "is about a tool call, and the node calls no tools any more");
   else if (!isStartInDoubt(row)) {
     if (declared === undefined || node.policy.asks?.includes(asked.key) === false)
-      return misfit("question", isOpen(row) ? "is open, and the node does not ask it any more" : "is answered, and the node does not ask it any more");
+      return misfit(
+        "question",
+        isOpen(row)
+          ? "is open, and the node does not ask it any more"
+          : "is answered, and the node does not ask it any more",
+      );
     const shown = payloadSchema(declared);
     const payload = shown === undefined ? undefined : parseWith(shown, codec.decode(row.payload));
-    if (payload?.ok === false) return misfit("question", `shows what its schema refuses: ${issuesText(payload.issues)}`);
+    if (payload?.ok === false)
+      return misfit("question", `shows what its schema refuses: ${issuesText(payload.issues)}`);
   }
-  const schema = row.answer === undefined ? undefined : schemaOfAnswer(stand.plan, row);
-  if (schema === undefined || row.answer === undefined) return [];
-  const answer = parseWith(schema, codec.decode(row.answer));
+  const text = row.answer ?? row.onExpire;
+  const schema = text === undefined ? undefined : schemaOfAnswer(stand.plan, row);
+  if (schema === undefined || text === undefined) return [];
+  const answer = parseWith(schema, codec.decode(text));
   return answer.ok ? [] : misfit("answer", `has an answer that its schema refuses: ${issuesText(answer.issues)}`);
 }
 

@@ -1,12 +1,13 @@
 /** Going on with a run that nobody asked for: its process has died, or was stopped. */
-import { StatewrightError } from "../base/errors.ts";
+import { isStatewrightError, StatewrightError } from "../base/errors.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
+import { whenAborted } from "./abort.ts";
 import { drive } from "./drive.ts";
 import { driveDrawn } from "./drive-drawn.ts";
 import { parks } from "./ends.ts";
 import type { EventStream } from "./events.ts";
 import type { Stops } from "./launch.ts";
-import { openSession, release, unfinished } from "./open.ts";
+import { type Opening, openSession, release, unfinished, worldOf } from "./open.ts";
 import type { RunResult } from "./options.ts";
 import { holding, outcomeNow, type SavingCaller } from "./queue.ts";
 import type { State } from "./returns.ts";
@@ -26,7 +27,7 @@ export async function goOn(
   const { graph, options } = caller;
   const { thread, branch } = row;
   const opening = { graph, options: { ...options, branch }, thread, runId: row.id, events, ...stops, mustExist: true };
-  const session = await openSession({ ...opening, recovers: true });
+  const session = await openWhenFree({ ...opening, recovers: true, unfit: "parks" }, caller, row);
   const saved = session.saved as Saved;
   const { run } = saved.claim;
   if (run?.id !== row.id || !unfinished(run) || session.control.tasks.length === 0) {
@@ -40,6 +41,39 @@ export async function goOn(
     return drawing === undefined
       ? drive(session, { answered: [] })
       : driveDrawn(session, drawing, { event: undefined, rows: [] });
+  });
+}
+
+/** First and longest wait for a thread that somebody holds who does not go on with its run, in milliseconds. */
+const firstWaitMs = 5;
+const longestWaitMs = 1_000;
+
+/** Somebody may hold the thread for a moment only: to look at it, or to put an input behind its run. */
+async function openWhenFree(opening: Opening, caller: SavingCaller, row: RunRow): Promise<Session> {
+  const { store } = caller.options;
+  for (let waitMs = firstWaitMs; ; waitMs *= 4) {
+    try {
+      return await openSession(opening);
+    } catch (error) {
+      if (!isStatewrightError(error, "thread_busy") || waitMs > longestWaitMs) throw error;
+      const left = await store.runs({ thread: row.thread, status: ["crashed", "paused"] });
+      if (!left.some(({ id }) => id === row.id)) throw error;
+      await wait(opening, waitMs, caller);
+      if (opening.drain.aborted || opening.abort.signal.aborted) throw error;
+    }
+  }
+}
+
+function wait({ drain, abort }: Opening, ms: number, { options }: SavingCaller): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      cancel();
+      for (const stop of listening) stop();
+      resolve();
+    };
+    const cancel = worldOf(options).schedule.after(ms, end);
+    const signals = [drain, abort.signal].filter((signal) => !signal.aborted);
+    const listening = signals.map((signal) => whenAborted(signal, end));
   });
 }
 

@@ -14,7 +14,8 @@ import { whenAborted } from "./abort.ts";
 import { takeUp } from "./commit.ts";
 import { inputStep, readInput } from "./input.ts";
 import { keptBefore } from "./kept-state.ts";
-import { checkRestored, emptyControl, kernelOf, readContext, standing } from "./open.ts";
+import { kernelFor } from "./kernel-of.ts";
+import { emptyControl, readContext, standing } from "./open.ts";
 import type { TaskScope } from "./scope.ts";
 import { journalKey, placeOf, type Saved, type Session, stepsTaken, type Within, written } from "./session.ts";
 import type { Stop } from "./supersteps.ts";
@@ -88,7 +89,7 @@ async function openInner(outer: Session, scope: TaskScope, subgraph: SubgraphRec
   const abort = new AbortController();
   const shared = {
     plan,
-    kernel: kernelOf(graph as Graph),
+    kernel: kernelFor(graph as Graph, outer.events),
     world: outer.world,
     context: readContext(plan, context === undefined ? outer.context : context(outer.context as never)),
     secrets: outer.secrets,
@@ -120,7 +121,9 @@ async function openInner(outer: Session, scope: TaskScope, subgraph: SubgraphRec
     step,
     outcomes,
     inner,
-    snapshot: goesOn ? standing(shared, outer.run.thread, control, state) : shared.kernel.initial()[0],
+    snapshot: goesOn
+      ? standing(shared, outer.run.thread, control, state, saved?.thread.changed === true)
+      : shared.kernel.initial()[0],
     stepsBefore: !goesOn ? 0 : known === undefined ? (control.steps ?? 0) : stepsTaken(known),
   };
 }
@@ -158,7 +161,6 @@ async function load(
     flushing: false,
   };
   const state = Object.freeze(restoreState(channels, codec, rows));
-  if (thread.changed) checkRestored(plan, id, state);
   return {
     ...fresh,
     saved,

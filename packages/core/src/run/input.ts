@@ -45,7 +45,8 @@ export function readInput(plan: Plan, codec: Codec, given: unknown): readonly Wr
 }
 
 /** What the input schema makes of an input; private channels are no part of one. */
-function parsedInput({ graph: { name, input, ...graph } }: Plan, given: unknown): unknown {
+function parsedInput({ graph }: Plan, given: unknown): unknown {
+  const { name, input } = graph;
   const parsed = input === undefined ? { ok: true as const, value: given } : parseWith(input, given);
   if (!parsed.ok)
     throw new StatewrightError("invalid_input", {

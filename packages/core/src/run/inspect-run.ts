@@ -4,7 +4,7 @@ import type { Graph } from "../compile/define-graph.ts";
 import { idsOf, type Motion, type Move } from "./drawn.ts";
 import type { Actor, ActorEnd, ByIds, Inspection } from "./inspection.ts";
 import type { Snapshot, Step } from "./kernel.ts";
-import { kernelOf } from "./open.ts";
+import { wholeKernelOf } from "./kernel-of.ts";
 import type { TaskScope } from "./scope.ts";
 import type { Session } from "./session.ts";
 
@@ -55,7 +55,7 @@ function machineOf(inspection: Inspection, session: Session, from: Snapshot): Ac
 /** How the inner graph of a node is entered. */
 function firstStepOf({ plan }: Session, [node = "", ...more]: readonly string[]): Step | undefined {
   const inner = more.length > 0 ? undefined : plan.nodes.get(node)?.subgraph?.graph;
-  return inner === undefined ? undefined : kernelOf(inner as Graph).initial();
+  return inner === undefined ? undefined : wholeKernelOf(inner as Graph).initial();
 }
 
 /** The run was cancelled: its machines go no further. */

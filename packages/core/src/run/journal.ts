@@ -152,7 +152,20 @@ async function again<Value>(session: Session, request: EffectRequest<Value>, row
     effect,
     idempotencyKey: row.idempotencyKey,
   });
+  const { saved } = session;
+  // Another start: that the one before it did not happen says nothing of this one.
+  if (effect === "once" && saved !== undefined) return begin(session, saved, request, startedAgain(session, row));
   return settle(session, request, row, () => request.execute(row.idempotencyKey));
+}
+
+/** The row of an effect that begins once more, at a time of its own. */
+export function startedAgain({ world }: Session, row: EffectRow): EffectRow {
+  return { ...row, startedAt: Math.max(world.clock.now(), row.startedAt + 1) };
+}
+
+/** What a question about a start is about: an answer to it counts for no other start. */
+export function aboutStart({ startedAt }: EffectRow): string {
+  return `started at ${startedAt}`;
 }
 
 /** The start of a `once` effect is durable before it begins; others begin at once and their start goes out beside them. */
@@ -182,6 +195,12 @@ async function first<Value>(session: Session, request: EffectRequest<Value>, ide
     if (request.kind !== "task") record(session, saved, { row, encode: undefined, told: undefined });
     return settle(session, request, row, execute);
   }
+  return begin(session, saved, request, row);
+}
+
+/** Make the start of a `once` effect durable, then let it begin. */
+function begin<Value>(session: Session, saved: Saved, request: EffectRequest<Value>, row: EffectRow): Promise<Value> {
+  const execute = (): Promise<Value> => request.execute(row.idempotencyKey);
   return new Promise((resolve, reject) => {
     const start = new Promise<void>((isTold) => {
       recordNow(session, saved, {

@@ -5,7 +5,7 @@
 import type { StatewrightError } from "../base/errors.ts";
 import type { EffectRow } from "../checkpoint/journal.ts";
 import type { Claim, Store } from "../checkpoint/store.ts";
-import type { PendingEffect, Session } from "./session.ts";
+import { journalKey, type PendingEffect, type Session } from "./session.ts";
 
 /** Rows by line, and the epoch under which they were refused. */
 interface Kept {
@@ -15,21 +15,25 @@ interface Kept {
 
 const keptIn: WeakMap<Store, Map<string, Kept>> = new WeakMap();
 
-/** What has ended and is not in the store: what was refused, and what still waits. By line. */
+/**
+ * What has ended and is not in the store: what was refused, and what still waits. By line. Of steps that were folded only
+ * `once` effects count.
+ */
 export function unsavedResults(session: Session): ReadonlyMap<string, readonly EffectRow[]> {
   const lines = new Map<string, Map<string, EffectRow>>();
-  const add = (line: string, key: string, effect: PendingEffect): void => {
+  const add = (line: string, effect: PendingEffect): void => {
+    const { step, task, key, effect: kind } = effect.row;
+    if (line === session.line && step < session.step && kind !== "once") return;
     const row = rowOf(effect);
     if (row === undefined) return;
     const rows = lines.get(line) ?? new Map<string, EffectRow>();
-    lines.set(line, rows.set(key, row));
+    lines.set(line, rows.set(journalKey(step, task, key), row));
   };
-  const { saved } = session;
-  for (const [key, { line, effect }] of saved?.thread.unsaved ?? []) add(line, key, effect);
-  const addPending = ({ line, saved: at, inner }: Session): void => {
-    for (const [key, effect] of at?.pending ?? []) add(line, `${line} ${key}`, effect);
+  const addPending = ({ line, saved, inner }: Session): void => {
+    for (const effect of saved?.pending.values() ?? []) add(line, effect);
     for (const called of inner.values()) addPending(called);
   };
+  for (const { line, effect } of session.saved?.thread.unsaved.values() ?? []) add(line, effect);
   addPending(session);
   return new Map([...lines].map(([line, rows]) => [line, [...rows.values()]]));
 }

@@ -15,7 +15,7 @@ import {
   type AnyStateMachine,
   type AnyTransitionDefinition,
   createActor,
-  createMachine,
+  fromCallback,
   getNextTransitions,
 } from "xstate";
 import { StatewrightError } from "../base/errors.ts";
@@ -146,7 +146,7 @@ interface Recording {
 function kernelOf(given: AnyStateMachine, table: Table | undefined): Kernel {
   let recording: Recording | undefined;
   const machine = watched(given, table !== undefined, (guard) => recording?.guards.push(guard));
-  const starter = createActor(createMachine({}));
+  const starter = createActor(nothing);
   const self = createActor(table === undefined ? machine : nothing, { parent: starter });
   const scope = inertScope(machine, self, (step) => recording?.steps.push(step));
 
@@ -367,8 +367,8 @@ function tellingGuard(name: string, guard: Predicate, told: (guard: GuardResult)
   };
 }
 
-/** Stands for a machine whose states and guards never ask for themselves: a real actor would enter the machine. */
-const nothing: AnyStateMachine = createMachine({});
+/** Stands for what starts a machine, and for a machine whose states and guards never ask for themselves: a real one would be entered. */
+const nothing: AnyActorLogic = fromCallback(() => undefined);
 
 /** One scope per machine, made once: it records what a transition wants done and does nothing. */
 function inertScope(machine: AnyStateMachine, self: AnyActorRef, told: (step: TrailStep) => void): AnyActorScope {

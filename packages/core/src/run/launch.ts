@@ -36,6 +36,10 @@ export function launch<State, Output>(
   else signal?.addEventListener("abort", onAbort, { once: true });
   const result = Promise.resolve()
     .then(() => work(events, { abort, drain: drain.signal, stop }))
+    .catch((error: unknown) => {
+      events.close({ error });
+      throw error;
+    })
     .finally(() => {
       signal?.removeEventListener("abort", onAbort);
       events.close();
@@ -90,7 +94,7 @@ function drainsNothing(thread: string): StatewrightError {
 }
 
 function toldByEvents(): void {
-  // Whoever reads the events sees run.failed; awaiting `result` still rejects.
+  // Whoever reads the events sees run.failed, or the loop throws what could not be told; awaiting `result` still rejects.
 }
 
 async function* texts(events: AsyncIterable<RunEvent>): AsyncGenerator<string, undefined, undefined> {

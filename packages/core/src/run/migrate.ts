@@ -16,10 +16,10 @@ import type { Codec } from "../state/codec.ts";
 import { inDoubtKey } from "../tool/approval.ts";
 import { byMigration } from "./fit.ts";
 import { isStartInDoubt } from "./once.ts";
+import { openCalls } from "./open-calls.ts";
 import type { State, TaskOutcome } from "./returns.ts";
 import { taskKey } from "./session.ts";
 import type { InnerCall, Stand } from "./stand.ts";
-import { openCalls } from "./tool-node.ts";
 
 /** Where a thread stands after migrations, and where it stood before. Journal and questions are in the same order in both. */
 export interface Migrated extends Stand {
@@ -31,12 +31,13 @@ export interface Migrated extends Stand {
   readonly inner: readonly (InnerCall & { readonly stand: Migrated })[];
 }
 
-/** Bring a stand to the end of the migrations, one after the other. Throws `migration_failed`. */
-export function migrate(stand: Stand, migrations: readonly Migration[], codec: Codec): Migrated {
-  return migrations.reduce((at, migration) => {
+/** Bring a stand to the end of the migrations, one after the other, and read it as `plan` has it. Throws `migration_failed`. */
+export function migrate(stand: Stand, migrations: readonly Migration[], plan: Plan, codec: Codec): Migrated {
+  const end = migrations.reduce((at, migration) => {
     const moved = moveTo(at, planOf(migration.to), migration, at.line, [], codec);
     return { ...moved, questions: moved.questions.map((row) => renamedQuestion(row, migration)) };
   }, unmoved(stand));
+  return end.plan === plan ? end : moveTo(end, plan, undefined, end.line, [], codec);
 }
 
 function unmoved(stand: Stand): Migrated {
@@ -78,7 +79,9 @@ function moveTo(
     return { node: name, task: task === undefined ? undefined : { ...task, node: node(task.node) }, stand: moved };
   });
   const lost = stand.calls.flatMap((call) => (call.stand === undefined ? [{ ...call, node: node(call.node) }] : []));
-  const calls = inner.map((call) => (plan.nodes.get(call.node)?.subgraph === undefined ? { ...call, stand: undefined } : call));
+  const calls = inner.map((call) =>
+    plan.nodes.get(call.node)?.subgraph === undefined ? { ...call, stand: undefined } : call,
+  );
   return {
     ...stand,
     plan,
@@ -88,7 +91,12 @@ function moveTo(
     state: renamedCalls === undefined ? state : Object.freeze({ ...state, messages: renamedCalls }),
     given: renamedCalls === undefined ? given : new Set([...given, "messages"]),
     effects: stand.effects.map((row) => renamedEffect(row, stand.control, node, tools, codec)),
-    isOther: stand.isOther || migration !== undefined || line !== stand.line || path.join(".") !== stand.path.join("."),
+    isOther:
+      stand.isOther ||
+      migration !== undefined ||
+      plan.shape !== stand.plan.shape ||
+      line !== stand.line ||
+      path.join(".") !== stand.path.join("."),
     inner,
     calls: [...calls, ...lost],
   };
@@ -182,10 +190,11 @@ function renamedTools(
   state: State,
   tools: Readonly<Record<string, string>>,
 ): readonly Message[] | undefined {
-  const messages = state["messages"] as readonly Message[] | undefined;
-  const answers = tasks.some(({ node }) => plan.nodes.get(node)?.tools !== undefined);
-  if (!answers || !Array.isArray(messages)) return undefined;
-  const open = new Set(openCalls(messages).calls.flatMap(({ block }) => (block.name in tools ? [block.id] : [])));
+  const talks = plan.graph.state.channels["messages"]?.kind === "messages";
+  if (!talks || !tasks.some(({ node }) => plan.nodes.get(node)?.tools !== undefined)) return undefined;
+  const messages = state["messages"] as readonly Message[];
+  const renamed = openCalls(messages).calls.filter(({ block }) => Object.hasOwn(tools, block.name));
+  const open = new Set(renamed.map(({ block }) => block.id));
   if (open.size === 0) return undefined;
   const last = messages.findLastIndex(({ role }) => role === "assistant");
   return deepFreeze(
@@ -209,7 +218,7 @@ function renamedEffect(
   tools: Readonly<Record<string, string>>,
   codec: Codec,
 ): EffectRow {
-  if (row.kind === "tool") return row.name in tools ? { ...row, name: tools[row.name] ?? row.name } : row;
+  if (row.kind === "tool") return Object.hasOwn(tools, row.name) ? { ...row, name: tools[row.name] ?? row.name } : row;
   if (row.kind !== "task") return row;
   const name = tasks.some(({ id }) => id === row.task) ? node(row.name) : row.name;
   const outcome = renamedLeads(row, node, codec);
@@ -218,7 +227,11 @@ function renamedEffect(
 }
 
 /** Where the recorded result of a task leads, under the new names. */
-function renamedLeads({ key, state, outcome }: EffectRow, node: (name: string) => string, codec: Codec): string | undefined {
+function renamedLeads(
+  { key, state, outcome }: EffectRow,
+  node: (name: string) => string,
+  codec: Codec,
+): string | undefined {
   if (key !== taskKey || state !== "ok" || outcome === undefined) return outcome;
   const { writes, leads } = codec.decode(outcome) as TaskOutcome;
   if (leads.every(({ target }) => node(target) === target)) return outcome;

@@ -13,17 +13,19 @@ import type { EffectRow } from "../checkpoint/journal.ts";
 import { initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
 import type { Claim, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
-import { drawingOf } from "../compile/durable.ts";
-import { type Plan, planOf } from "../compile/plan.ts";
+import { executingValue } from "../compile/machine.ts";
+import { checkpointFormat, formatOf, type Plan, planOf } from "../compile/plan.ts";
 import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
 import { breakpointsOf } from "./breakpoints.ts";
 import type { EventStream } from "./events.ts";
 import { writeKept } from "./kept-results.ts";
-import { createKernel, createTableKernel, type Kernel, unentered } from "./kernel.ts";
+import { type Kernel, unentered } from "./kernel.ts";
+import { kernelFor } from "./kernel-of.ts";
 import type { BreakpointOption, CommonOptions } from "./options.ts";
 import { shownState } from "./output.ts";
 import { journalKey, type Saved, type Session } from "./session.ts";
 import type { Stopped } from "./stopped.ts";
+import { type TakenOver, takeOver, wrote } from "./take-over.ts";
 
 /** What opening needs besides the options. */
 export interface Opening {
@@ -43,6 +45,8 @@ export interface Opening {
   /** Idempotency key and metadata of a new run. */
   readonly named?: Pick<RunRow, "key" | "metadata">;
   readonly mustExist: boolean;
+  /** What becomes of a run that cannot go on under the graph as it is now; absent where nothing goes on that has begun. */
+  readonly unfit?: "parks" | "refused";
   /** No body runs, so that no context is needed. */
   readonly runsNothing?: boolean;
 }
@@ -76,7 +80,7 @@ async function opened(opening: Opening): Promise<Session> {
   const limits = limitsOf(options);
   const context = opening.runsNothing === true ? undefined : readContext(plan, options.context);
   const codec = codecOf(options);
-  const kernel = kernelOf(graph);
+  const kernel = kernelFor(graph, opening.events);
   const base = {
     plan,
     kernel,
@@ -124,14 +128,40 @@ async function opened(opening: Opening): Promise<Session> {
     at: world.clock.now(),
     mustExist: opening.mustExist,
   });
+  let older: Graph;
   try {
     await writeKept(store, thread, claim);
+    checkFormat(thread, claim);
     checkSameGraph(plan, thread, claim);
-    return await load(base, opening, store, claim, codec);
+    const taken = await inherit(opening, store, claim, codec, world);
+    if ("claim" in taken) return await load(base, opening, store, taken, codec);
+    older = taken.older;
   } catch (error) {
     await release(store, thread, claim, world);
     throw error;
   }
+  await release(store, thread, claim, world);
+  return opened({ ...opening, graph: older, options: { ...options, older: [], migrations: [] } });
+}
+
+/** Take the thread over where another version of the graph has written it. A run that is only looked at is left as it is. */
+async function inherit(
+  { graph, options, thread, events, unfit, queued }: Opening,
+  store: Store,
+  claim: Claim,
+  codec: Codec,
+  world: World,
+): Promise<TakenOver> {
+  const { older = [], migrations = [] } = options;
+  const isOpen = claim.run !== undefined && unfinished(claim.run);
+  // What is over goes on with its next input: that is for the newest.
+  const goesOn = isOpen || (claim.run === undefined && queued === undefined);
+  if (wrote(graph, claim.writtenBy) || (isOpen && unfit === undefined)) return { claim, migrated: false };
+  return takeOver({
+    ...{ graph, store, codec, world, thread, claim, events, migrations },
+    older: goesOn && unfit !== undefined ? older : [],
+    unfit: unfit ?? "refused",
+  });
 }
 
 /**
@@ -149,9 +179,11 @@ export function release(
   effects: readonly EffectRow[] = [],
 ): Promise<boolean> {
   const { branch, epoch, nextSeq } = claim;
-  const seq = events[events.length - 1]?.seq ?? nextSeq - 1;
+  const [first, last] = [events[0], events[events.length - 1]];
+  const numbers = first === undefined ? {} : { after: first.seq - 1 };
+  const seq = last?.seq ?? nextSeq - 1;
   return new Promise((resolve) => {
-    store.commit({ thread, branch, epoch, seq, run, events, effects, release: true }, (failure) => {
+    store.commit({ thread, branch, epoch, ...numbers, seq, run, events, effects, release: true }, (failure) => {
       if (failure !== undefined)
         world.log("warn", "a thread could not be let go", { thread, error: toErrorRecord(failure) });
       resolve(failure === undefined);
@@ -163,7 +195,7 @@ async function load(
   base: Omit<Session, "run" | "line" | "saved" | "sequence" | "state" | "control" | "snapshot" | "step">,
   opening: Opening,
   store: Store,
-  claim: Claim,
+  { claim, migrated }: Extract<TakenOver, { readonly claim: Claim }>,
   codec: Codec,
 ): Promise<Session> {
   const { graph, thread } = opening;
@@ -181,7 +213,7 @@ async function load(
     writer: stateWriter(channels, codec, rows),
     claim,
     thread: {
-      changed: base.plan.drawing === undefined && claim.writtenBy.shape !== base.plan.shape,
+      changed: base.plan.drawing === undefined && !migrated && !wrote(graph, claim.writtenBy),
       nextSeq: claim.nextSeq,
       durableSeq: claim.nextSeq - 1,
       toldSeq: claim.nextSeq - 1,
@@ -201,10 +233,9 @@ async function load(
   const open = claim.run !== undefined && unfinished(claim.run);
   const run: RunRow =
     open && claim.run !== undefined
-      ? goingOn(claim.run, claim, opening.recovers === true)
+      ? goingOn(claim.run, claim, graph.version, opening.recovers === true)
       : freshRun(opening, base.world, claim.branch);
   const state = Object.freeze(restoreState(channels, codec, rows));
-  if (saved.thread.changed) checkRestored(base.plan, thread, state);
   return {
     ...base,
     run,
@@ -213,7 +244,7 @@ async function load(
     sequence: saved.thread,
     state,
     control,
-    snapshot: standing(base, thread, control, state),
+    snapshot: standing(base, thread, control, state, saved.thread.changed),
     step: head?.step ?? -1,
     stepsBefore: open ? (control.steps ?? 0) : 0,
   };
@@ -227,33 +258,18 @@ export function unfinished(run: RunRow): boolean {
   return run.status !== "done" && run.status !== "cancelled";
 }
 
-const kernels: WeakMap<Graph, Kernel> = new WeakMap();
-
-/** The kernel of a graph or of a hand-drawn machine, made once. */
-export function kernelOf(graph: Graph): Kernel {
-  const known = kernels.get(graph);
-  if (known !== undefined) return known;
-  const kernel = drawingOf(graph) === undefined ? tableKernelOf(graph) : createKernel(graph.machine);
-  kernels.set(graph, kernel);
-  return kernel;
-}
-
-/** Its machine has no context and its guards read only `to` and `node`, so its transitions are a table. */
-function tableKernelOf(graph: Graph): Kernel {
-  return createTableKernel(
-    graph.machine,
-    (event) =>
-      `${event.type} ${"to" in event && Array.isArray(event["to"]) ? event["to"].join(" ") : ""} ${"node" in event ? String(event["node"]) : ""}`,
-  );
-}
-
-/** Where the machine of a graph stands in a saved control state. */
+/** Where the machine of a graph stands in a saved control state: where its nodes say it, when another version has saved it. */
 export function standing(
   { plan, kernel }: Pick<Session, "plan" | "kernel">,
   thread: string,
   control: Control,
   state: Readonly<Record<string, unknown>>,
+  changed: boolean,
 ): Session["snapshot"] {
+  if (changed && plan.drawing === undefined) {
+    const nodes = control.tasks.map(({ node }) => node).filter((node) => plan.nodes.has(node));
+    return kernel.restore(executingValue(plan.graph, nodes));
+  }
   if (plan.drawing === undefined)
     return control.machine === null ? kernel.initial()[0] : restored(kernel, plan, thread, control, undefined);
   return control.machine === null ? unentered : restored(kernel, plan, thread, control, state["context"]);
@@ -277,9 +293,10 @@ function nothingStops(): void {
 }
 
 /** The row of a run that goes on. The deaths of its process are counted for as long as it comes to no new checkpoint. */
-function goingOn(before: RunRow, { nextCheckpoint: at }: Claim, recovers: boolean): RunRow {
+function goingOn(before: RunRow, { nextCheckpoint: at }: Claim, version: number, recovers: boolean): RunRow {
   const { recovered, ...run } = before;
-  const again = { ...run, status: "running", attempt: run.attempt + 1, endedAt: undefined, error: undefined } as const;
+  const fresh = { endedAt: undefined, error: undefined };
+  const again = { ...run, version, status: "running", attempt: run.attempt + 1, ...fresh } as const;
   if (!recovers || run.status !== "running") return again;
   return { ...again, recovered: { count: recovered?.at === at ? recovered.count + 1 : 1, at } };
 }
@@ -339,21 +356,15 @@ export function readContext(plan: Plan, given: unknown): unknown {
   });
 }
 
-/** State that a graph of another shape has written must still fit the schemas of its channels. */
-export function checkRestored(plan: Plan, thread: string, state: Readonly<Record<string, unknown>>): void {
-  for (const [name, { kind, parseValue }] of Object.entries(plan.graph.state.channels)) {
-    const value = state[name];
-    if (value === undefined || kind === "untracked") continue;
-    const parsed = parseValue(value);
-    if (parsed.ok) continue;
-    const path = parsed.issues[0]?.path;
-    throw new StatewrightError("graph_changed", {
-      what: `the thread "${thread}" holds in the channel "${name}" what its schema refuses: ${issuesText(parsed.issues)}`,
-      next: "Widen the schema, run the thread with the graph that wrote it, or edit the value with fork",
-      place: { graph: plan.graph.name, thread, channel: name, ...(path ? { path } : {}) },
-      details: parsed.issues,
-    });
-  }
+/** What a later version of the engine has written in another way cannot be read here. */
+function checkFormat(thread: string, { writtenBy }: Claim): void {
+  const format = formatOf(writtenBy.shape) ?? checkpointFormat;
+  if (format <= checkpointFormat) return;
+  throw new StatewrightError("store_newer", {
+    what: `the thread "${thread}" was written in the format ${format}, and this version reads up to ${checkpointFormat}`,
+    next: "Update the package: nothing was written",
+    place: { graph: writtenBy.graph, thread },
+  });
 }
 
 /** A thread belongs to one graph. A changed shape goes on as long as every pending task still has its node. */

@@ -5,6 +5,8 @@ import type { JsonObject } from "../base/json.ts";
 import type { World } from "../base/world.ts";
 import type { StopKind } from "../checkpoint/checkpoint.ts";
 import type { Store } from "../checkpoint/store.ts";
+import type { Graph } from "../compile/define-graph.ts";
+import type { Migration } from "../compile/migration.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import type { AnswerInput, InterruptShape } from "../define/interrupt.ts";
 import type { Codec } from "../state/codec.ts";
@@ -33,6 +35,10 @@ export interface CommonOptions {
   readonly inspect?: Inspector;
   /** Turns values into saved text and back; plain data and built-in types by default. */
   readonly codec?: Codec;
+  /** How threads that older versions of the graph have written become threads of this one. */
+  readonly migrations?: readonly Migration[];
+  /** Older versions of the graph: a run that one of them has written and that does not fit this one goes on under that. */
+  readonly older?: readonly Graph[];
 }
 
 /**
@@ -90,6 +96,8 @@ export type Answers<Interrupts extends InterruptShape> = string extends keyof In
   ? { readonly [id: string]: unknown }
   : { readonly [Key in keyof Interrupts]?: AnswerInput<Interrupts[Key]> } & OwnAnswers<keyof Interrupts> & {
         readonly [id: `${string}:${string}`]: unknown;
+        /** Questions of the engine about tool calls and nodes of an inner graph. */
+        readonly [key: `${string}.approve` | `${string}.${typeof inDoubtKey}`]: unknown;
       };
 
 /** Answers to questions that the engine asks by itself, of which a graph declares nothing. */
@@ -148,7 +156,8 @@ export interface RunHandle<State, Output = unknown> {
   readonly result: Promise<RunResult<State, Output>>;
   /**
    * Every event from now on, or those of some views; with `after` also what the thread has told since that number, none
-   * missed and none twice. Leaving the loop stops the subscription, not the run.
+   * missed and none twice. Leaving the loop stops the subscription, not the run. A failure that no event tells, such as a
+   * refused input, is thrown by the loop.
    */
   events(options?: EventsOptions): AsyncIterableIterator<RunEvent>;
   /** The state after each superstep, as the result would show it. */

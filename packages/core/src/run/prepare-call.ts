@@ -16,6 +16,7 @@ import { argsDigest } from "./args-digest.ts";
 import { type CallAtWork, event, facts, hookFailed, hooks } from "./call-at-work.ts";
 import { hookRuntime } from "./scope.ts";
 import { placeOf } from "./session.ts";
+import { isForResume } from "./stopped.ts";
 
 /** What comes after: an answer without running the tool, a question to a person, or the tool to run. */
 export type Prepared =
@@ -26,7 +27,9 @@ export type Prepared =
 /** Resolve the tool, read the arguments, ask the before hooks. Throws `tool_failed` where unfit calls fail the run. */
 export async function prepare(call: CallAtWork): Promise<Prepared> {
   const { block, node, scope } = call;
-  if (scope.signal().aborted) {
+  const { aborted, reason } = scope.signal();
+  if (aborted && isForResume(reason)) throw reason;
+  if (aborted) {
     call.move("call.cancelled");
     return { kind: "answer", result: resultOfError(ToolError.cancelled(), facts(call, 0)) };
   }

@@ -53,11 +53,15 @@ export async function holding(
   const { atWork, inLine } = deskOf(store);
   const mine = { run: run.id, stop };
   atWork.set(run.thread, mine);
+  // A run that could not begin has let the thread go without a word about the queue.
+  let look = true;
   try {
-    return await work();
+    const result = await work();
+    look = saved.thread.queued > 0 || inLine.size > 0;
+    return result;
   } finally {
     if (atWork.get(run.thread) === mine) atWork.delete(run.thread);
-    if (saved.thread.queued > 0 || inLine.size > 0) void takeUp(caller, store, run.thread);
+    if (look) void takeUp(caller, store, run.thread);
   }
 }
 
@@ -92,6 +96,14 @@ export async function takeUp(caller: Caller, store: Store, thread: string): Prom
 function leaveLine(store: Store, thread: string): void {
   if (deskOf(store).atWork.has(thread)) return;
   for (const each of inLineOn(store, thread)) each.leave();
+}
+
+/** Whether a new input of a branch would meet a run that has not ended, or others in line. Nobody needs to own the thread to see that. */
+export async function isTaken(store: Store, thread: string, branch: string | undefined): Promise<boolean> {
+  const rows = await store.runs({ thread, status: ["queued", ...unfinishedStatuses] });
+  if (rows.length === 0) return false;
+  const name = branch ?? (await store.thread(thread))?.headBranch;
+  return rows.some((row) => row.branch === name);
 }
 
 /** The run that may begin next: the first of a branch whose last run has ended, or is to be ended. */
@@ -140,7 +152,10 @@ async function beginQueued(
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
   const { store } = options;
-  const opening = { graph, options, thread: row.thread, runId: row.id, events, ...stops, queued: row, mustExist: true };
+  const opening = {
+    ...{ graph, options, thread: row.thread, runId: row.id, events, ...stops, queued: row, mustExist: true },
+    unfit: "parks",
+  } as const;
   for (;;) {
     if (stops.drain.aborted || stops.abort.signal.aborted) return outcomeNow(caller, row);
     const session = await openUnlessBusy(opening);

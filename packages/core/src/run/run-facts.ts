@@ -21,8 +21,11 @@ export function startOf(session: Session): {
   readonly graph: string;
   readonly attempt: number;
   readonly recovered: boolean;
+  readonly writtenBy?: { readonly version: number; readonly shape: string };
 } {
-  const { run, saved } = session;
+  const { run, saved, plan } = session;
+  const before = saved?.claim.writtenBy;
+  const isOther = before !== undefined && (before.version !== plan.graph.version || before.shape !== plan.shape);
   return {
     run: run.id,
     thread: run.thread,
@@ -30,6 +33,7 @@ export function startOf(session: Session): {
     graph: run.graph,
     attempt: run.attempt,
     recovered: saved?.claim.recovered === true || saved?.claim.run?.status === "running",
+    ...(isOther ? { writtenBy: { version: before.version, shape: before.shape } } : {}),
   };
 }
 

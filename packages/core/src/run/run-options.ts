@@ -25,6 +25,8 @@ const options: Readonly<Record<"run" | "resume", readonly string[]>> = {
     metadata: true,
     world: true,
     codec: true,
+    migrations: true,
+    older: true,
     inspect: true,
   }),
   resume: optionNames<ResumeOptions<GraphTypes>>({
@@ -43,6 +45,8 @@ const options: Readonly<Record<"run" | "resume", readonly string[]>> = {
     breakpoints: true,
     world: true,
     codec: true,
+    migrations: true,
+    older: true,
     inspect: true,
   }),
 };
@@ -53,9 +57,8 @@ const policies: readonly unknown[] = ["ask", "reuse", "repeat"] satisfies readon
 export function checkRunOptions(call: "run" | "resume", graph: unknown, given: unknown): void {
   checkGraph(call, graph);
   checkOptions(call, given, options[call]);
-  const { store, secrets, world, codec, signal, breakpoints, onceElsewhere, by, ...start } = given as Readonly<
-    Record<string, unknown>
-  >;
+  const { store, secrets, world, codec, signal, breakpoints, onceElsewhere, by, migrations, older, ...start } =
+    given as Readonly<Record<string, unknown>>;
   checkStore(call, store);
   checkCodec(call, codec);
   checkPort(call, "world", world, ["clock", "random", "schedule", "log"], "a world, such as systemWorld()");
@@ -68,6 +71,7 @@ export function checkRunOptions(call: "run" | "resume", graph: unknown, given: u
     });
   if (onceElsewhere !== undefined && !policies.includes(onceElsewhere))
     throw unfit(call, "onceElsewhere", onceElsewhere, '"ask", "reuse" or "repeat"');
+  checkVersions(call, { migrations, older });
   checkStart(call, start);
   if (by !== undefined && (typeof by !== "string" || by === ""))
     throw unfit(call, "by", by, "a text that says who answers");
@@ -75,6 +79,18 @@ export function checkRunOptions(call: "run" | "resume", graph: unknown, given: u
   checkOptions(`the breakpoints of ${call}`, breakpoints, ["before", "after"]);
   for (const [side, nodes] of Object.entries(breakpoints as object))
     if (!Array.isArray(nodes)) throw unfit(call, `breakpoints.${side}`, nodes, "a list of nodes");
+}
+
+/** Throws `invalid_option` for lists of migrations and older graphs that hold something else. */
+export function checkVersions(
+  call: string,
+  { migrations = [], older = [] }: { readonly migrations?: unknown; readonly older?: unknown },
+): void {
+  if (!Array.isArray(older)) throw unfit(call, "older", older, "a list of graphs");
+  for (const graph of older) checkGraph(call, graph);
+  const isMigration = (each: unknown): boolean => has(each, "from") && has(each, "to") && has(each, "inner");
+  if (!Array.isArray(migrations) || !migrations.every(isMigration))
+    throw unfit(call, "migrations", migrations, "a list of what defineMigration made");
 }
 
 const busyOptions: readonly unknown[] = ["reject", "enqueue", "interrupt", "rollback"] satisfies readonly OnBusy[];

@@ -12,9 +12,9 @@ import type { EventStream } from "./events.ts";
 import { goOn } from "./go-on.ts";
 import { inputLacks, readInput, unsetBy } from "./input.ts";
 import { launch, type Stops } from "./launch.ts";
-import { codecOf, openSession, release, threadId, unfinished, worldOf } from "./open.ts";
+import { codecOf, openSession, readContext, release, threadId, unfinished, worldOf } from "./open.ts";
 import type { RunHandle, RunOptions, RunResult } from "./options.ts";
-import { type Caller, holding, joinQueue, outcomeNow, type SavingCaller, takeUp } from "./queue.ts";
+import { type Caller, holding, isTaken, joinQueue, outcomeNow, type SavingCaller, takeUp } from "./queue.ts";
 import type { State } from "./returns.ts";
 import { checkRunOptions } from "./run-options.ts";
 import { placeOf, type Saved, type Session } from "./session.ts";
@@ -92,6 +92,11 @@ async function start(
   const known = await runOfKey(caller, thread);
   if (known !== undefined) return again(caller, known, events, stops);
   const opening = { graph, options, thread, runId, events, ...stops, named, mustExist: missing.length > 0 };
+  const { store } = options;
+  if (store !== undefined && !isRejected(caller) && (await isTaken(store, thread, options.branch))) {
+    readContext(planOf(graph), options.context);
+    return wait(caller, queueWrite(caller, thread, { id: runId, ...named }), events, stops);
+  }
   let session: Session;
   try {
     session = await openSession(opening);

@@ -229,7 +229,7 @@ export function write(
       return;
     }
   }
-  const seq = saved.thread.nextSeq - 1;
+  const { after, seq } = numbersOf(parts) ?? { after: undefined, seq: saved.thread.durableSeq };
   saved.store.commit(
     {
       ...parts,
@@ -237,6 +237,7 @@ export function write(
       thread: session.run.thread,
       branch: session.line,
       epoch: saved.claim.epoch,
+      after,
       seq,
     },
     (failure, queued = saved.thread.queued) => {
@@ -245,11 +246,22 @@ export function write(
         saved.thread.queued = queued;
         if (queued > 0 && parts.release !== true) void heedQueue(session, saved);
       }
-      if (failure !== undefined) keepUnsaved(session, saved, waiting);
+      if (failure !== undefined) {
+        // The first failure is the cause: what fails after it, also beside it in an inner graph, follows from it.
+        saved.thread.failure ??= failure;
+        keepUnsaved(session, saved, waiting);
+      }
       for (const effect of waiting) effect.told?.(failure);
       told(failure);
     },
   );
+}
+
+/** Which numbers a write takes. One that tells nothing takes none: those of others under way may yet fail. */
+function numbersOf({ checkpoint, events = [] }: SessionWrite): Pick<Commit, "after" | "seq"> | undefined {
+  const numbers = events.map(({ seq }) => seq);
+  if (checkpoint !== undefined) numbers.push(checkpoint.row.seq);
+  return numbers.length === 0 ? undefined : { after: Math.min(...numbers) - 1, seq: Math.max(...numbers) };
 }
 
 /** What has ended is not lost with the write that failed. */

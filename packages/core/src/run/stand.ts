@@ -150,7 +150,11 @@ async function callOf(
 }
 
 /** Where the migrations lead for a graph inside. */
-function innerOf({ migrations, plan, line, writer }: Leading, node: string, task: Task | undefined): Leading | undefined {
+function innerOf(
+  { migrations, plan, line, writer }: Leading,
+  node: string,
+  task: Task | undefined,
+): Leading | undefined {
   let name = node;
   const inner = migrations.map((migration) => {
     const within = migration?.inner[name];

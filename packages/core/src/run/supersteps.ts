@@ -4,6 +4,7 @@ import { deepFreeze } from "../base/json.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { whenAborted } from "./abort.ts";
+import type { TaskResult } from "./attempt.ts";
 import { breakpointAt } from "./breakpoints.ts";
 import { answersCalls, commitStep, transition } from "./commit.ts";
 import { mapBounded } from "./concurrency.ts";
@@ -14,7 +15,7 @@ import type { TaskOutcome } from "./returns.ts";
 import { emit, journalKey, placeOf, record, type Saved, type Session, stepsTaken, taskKey } from "./session.ts";
 import { Stopped } from "./stopped.ts";
 import type { Finished } from "./superstep.ts";
-import { runTask, type TaskResult } from "./task.ts";
+import { runTask } from "./task.ts";
 
 /** Why there is nothing left to do now. A failure is thrown. */
 export type Stop =

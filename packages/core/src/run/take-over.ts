@@ -6,14 +6,14 @@
 import { type ErrorRecord, StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { World } from "../base/world.ts";
 import type { CheckpointRow, Control, RunRow } from "../checkpoint/checkpoint.ts";
-import { isOpen } from "../checkpoint/journal.ts";
+import { type EffectRow, isOpen } from "../checkpoint/journal.ts";
 import { textOf } from "../checkpoint/saved-state.ts";
 import type { Claim, Commit, Store } from "../checkpoint/store.ts";
 import type { WrittenBy } from "../checkpoint/thread-image.ts";
 import type { TimerChange } from "../checkpoint/timer.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { type Migration, nameOf } from "../compile/migration.ts";
-import { type Plan, planOf } from "../compile/plan.ts";
+import { planOf } from "../compile/plan.ts";
 import { END } from "../define/edge.ts";
 import type { Codec } from "../state/codec.ts";
 import type { Delta } from "../state/delta.ts";
@@ -48,7 +48,7 @@ export type Decision =
   | { readonly kind: "parks"; readonly misfits: readonly Misfit[]; readonly stand: Stand };
 
 /** What a claim of a thread with this graph says of itself. */
-export function writerOf(graph: Graph): WrittenBy {
+function writerOf(graph: Graph): WrittenBy {
   return { graph: graph.name, version: graph.version, shape: planOf(graph).shape };
 }
 
@@ -58,15 +58,18 @@ export function wrote(graph: Graph, writtenBy: WrittenBy): boolean {
 }
 
 /** Decide how a thread goes on; nothing is changed. Throws `migration_failed`, and `store_corrupt` for what cannot be read. */
-export async function decide(inherited: Inherited, { graph, older = [], migrations = [] }: Versions): Promise<Decision> {
+export async function decide(
+  inherited: Inherited,
+  { graph, older = [], migrations = [] }: Versions,
+): Promise<Decision> {
   const { codec, writtenBy } = inherited;
   const chain = chainFrom(writtenBy, graph, migrations);
   const [first] = chain;
   if (first !== undefined) {
     const leading = { migrations: chain, plan: planOf(graph), line: inherited.branch, writer: writerOf(graph) };
     const from = await standOf(inherited, planOf(first.from), inherited.branch, inherited.head, leading);
-    const to = migrate(from, chain, codec);
-    const misfits = misfitsOf(readBy(to, planOf(graph)), codec);
+    const to = migrate(from, chain, planOf(graph), codec);
+    const misfits = misfitsOf(to, codec);
     if (misfits.length === 0) return { kind: "migrates", migrations: chain, to };
     return { kind: "parks", misfits, stand: from };
   }
@@ -81,11 +84,6 @@ export async function decide(inherited: Inherited, { graph, older = [], migratio
   return { kind: "parks", misfits, stand };
 }
 
-/** The last migration may lead to an earlier graph than the newest: what it left is looked at as that has it. */
-function readBy(migrated: Migrated, plan: Plan): Stand {
-  return migrated.plan === plan ? migrated : { ...migrated, plan };
-}
-
 /** The migrations from what wrote a thread to the graph, or as far as there are any. */
 function chainFrom(writtenBy: WrittenBy, graph: Graph, migrations: readonly Migration[]): readonly Migration[] {
   const chain: Migration[] = [];
@@ -98,14 +96,10 @@ function chainFrom(writtenBy: WrittenBy, graph: Graph, migrations: readonly Migr
   return chain;
 }
 
-/** Whether a graph is the one that wrote it: by its shape, or by the version that tells it from the next. */
-function isFrom(
-  graph: Migration["from"],
-  { graph: name, version, shape }: WrittenBy,
-  next: Pick<Migration["to"], "version">,
-): boolean {
-  if (graph.name !== name) return false;
-  return planOf(graph).shape === shape ? graph.version === version || next.version === graph.version : graph.version === version && next.version !== version;
+/** Whether a graph is the one that wrote it: by its version, and by its shape where the next one has the same version. */
+function isFrom(graph: Migration["from"], by: WrittenBy, next: Pick<Migration["to"], "version">): boolean {
+  if (graph.name !== by.graph || graph.version !== by.version) return false;
+  return next.version !== by.version || planOf(graph).shape === by.shape;
 }
 
 /** What opening has in hand when it meets such a thread. */
@@ -145,7 +139,7 @@ export async function takeOver(taking: TakingOver): Promise<TakenOver> {
 }
 
 /** Why a run cannot go on under a graph. */
-export function needsMigration(
+function needsMigration(
   thread: string,
   branch: string,
   { version }: WrittenBy,
@@ -223,8 +217,16 @@ async function writeMigration(taking: TakingOver, to: Migrated): Promise<Claim> 
     const next = [...new Set(each.control.tasks.map(({ node }) => node))];
     if (events.listening())
       events.emit({
-        ...{ type: "step.committed", step: row.step, checkpoint: id, nodes: [], next: next.length === 0 ? [END] : next },
-        ...{ changes: deltas.changes, bytes: row.bytes, durationMs: 0, seq, at },
+        type: "step.committed",
+        step: row.step,
+        checkpoint: id,
+        nodes: [],
+        next: next.length === 0 ? [END] : next,
+        changes: deltas.changes,
+        bytes: row.bytes,
+        durationMs: 0,
+        seq,
+        at,
         ...(isOutermost ? {} : { within: each.path.join(".") }),
       });
     if (isOutermost) head = row;
@@ -253,7 +255,8 @@ function checkpointOf(
   { id, seq, at }: { readonly id: number; readonly seq: number; readonly at: number },
 ): { readonly row: CheckpointRow; readonly deltas: Written } {
   const { head } = origin;
-  const saved = [...given].filter((name) => plan.graph.state.channels[name]?.kind !== "untracked" && name in plan.graph.state.channels);
+  const { channels } = plan.graph.state;
+  const saved = [...given].filter((name) => Object.hasOwn(channels, name) && channels[name]?.kind !== "untracked");
   const changes = Object.fromEntries(saved.map((name) => [name, { kind: "replace", value: state[name] } as const]));
   const rows = Object.entries(changes).map(([channel, delta]) => ({
     channel,
@@ -278,7 +281,7 @@ function checkpointOf(
 }
 
 /** Journal rows under other names; a line under another name takes all of them along. */
-function rowsToWrite({ origin, line, effects }: Migrated): Commit["effects"] {
+function rowsToWrite({ origin, line, effects }: Migrated): readonly EffectRow[] {
   if (line !== origin.head.branch) return effects;
   return effects.filter((row, index) => row !== origin.effects[index]);
 }

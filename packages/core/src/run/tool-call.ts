@@ -17,7 +17,7 @@ import { type Met, meetElsewhere } from "./call-elsewhere.ts";
 import { onceElsewhere } from "./elsewhere.ts";
 import { checkedResult, type Execution, execute, toolRuntime } from "./execute-call.ts";
 import { inspectCall } from "./inspect-run.ts";
-import { type EffectIdentity, idempotencyKeyOf, perform, takeOver } from "./journal.ts";
+import { aboutStart, type EffectIdentity, idempotencyKeyOf, perform, takeOver } from "./journal.ts";
 import { createTableKernel, type Kernel } from "./kernel.ts";
 import { prepare } from "./prepare-call.ts";
 import { hookRuntime, identityOf, type TaskScope } from "./scope.ts";
@@ -125,6 +125,7 @@ function consultDoubt(
   const { idempotencyKey, startedAt } = known;
   const asked = scope.consult({
     id: `${scope.task.id}:${block.id}:${inDoubtKey}`,
+    about: aboutStart(known),
     key: inDoubtKey,
     payload: { callId: block.id, tool: block.name, args: toolCall.args, idempotencyKey, startedAt },
     schema: jsonSchemaOf(inDoubtAnswer),

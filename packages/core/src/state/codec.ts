@@ -6,11 +6,19 @@
  */
 import { disregardPromises } from "../base/disregard.ts";
 import { describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
-import { deepestLevel, isPlainObject } from "../base/json.ts";
+import { deepestLevel, describeValue, isPlainObject, largestValue } from "../base/json.ts";
+import { checkOptions } from "../base/options.ts";
 
-/** How values of one class are saved and made again. `tag` is written into the file and must never change. */
+/**
+ * How values of one class are saved and made again. `tag` is written into the file and must never change; when what `encode`
+ * gives changes, `version` counts up, and `upgrade` makes what an earlier version gave into what `decode` takes now.
+ */
 export interface ClassCodec<Instance = unknown> {
   readonly tag: string;
+  /** A whole number from 1, which is the default. */
+  readonly version?: number;
+  /** Data of the version `from`, as that version's `encode` gave it. */
+  readonly upgrade?: (data: unknown, from: number) => unknown;
   readonly matches: (value: unknown) => value is Instance;
   encode(value: Instance): unknown;
   readonly decode: (data: unknown) => Instance;
@@ -55,6 +63,8 @@ function halfFloats(): Record<string, new (buffer: ArrayBufferLike) => unknown> 
 
 /** Where the walk through a value stands. One walk serves a whole value: a path is put together only to name what is refused. */
 interface Walk {
+  /** How much more text the value may hold. */
+  left: number;
   /** The objects that hold the one being lowered, to notice a cycle. */
   readonly above: object[];
   readonly down: (child: unknown, key: string | number) => unknown;
@@ -62,14 +72,24 @@ interface Walk {
   readonly refuse: (found: string, cause?: unknown) => StatewrightError;
 }
 
+/** What a codec takes besides its classes. */
+export interface CodecOptions {
+  /** How much text and how many bytes one value may hold; a larger one is refused before it is encoded. Default 64 Mi. */
+  readonly maxValueBytes?: number;
+}
+
 /** A codec for plain data, the built-in types of rule E48, and the classes given here. */
-export function createCodec(classes: readonly ClassCodec[] = []): Codec {
+export function createCodec(classes: readonly ClassCodec[] = [], options: CodecOptions = {}): Codec {
+  checkOptions("createCodec", options, ["maxValueBytes"]);
+  const { maxValueBytes = largestValue } = options;
+  checkLimit(maxValueBytes);
   const byTag = new Map(classes.map((codec) => [codec.tag, codec]));
   checkTags(classes);
 
   function lower(value: unknown, walk: Walk): unknown {
     switch (typeof value) {
       case "string":
+        return counted(value, walk);
       case "boolean":
         return value;
       case "number":
@@ -94,10 +114,24 @@ export function createCodec(classes: readonly ClassCodec[] = []): Codec {
     return lowered;
   }
 
+  function counted(text: string, walk: Walk): string {
+    spend(text.length, walk);
+    return text;
+  }
+
+  function spend(bytes: number, walk: Walk): void {
+    walk.left -= bytes;
+    if (walk.left < 0) throw walk.refuse(`more than ${maxValueBytes} bytes`);
+  }
+
   function lowerInside(value: object, walk: Walk): unknown {
     const { down } = walk;
+    if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) spend(value.byteLength, walk);
     const codec = classes.find((each) => each.matches(value));
-    if (codec !== undefined) return { $: codec.tag, v: down(encodedBy(codec, value, walk), codec.tag) };
+    if (codec !== undefined) {
+      const v = down(encodedBy(codec, value, walk), codec.tag);
+      return versionOf(codec) === 1 ? { $: codec.tag, v } : { $: codec.tag, n: codec.version, v };
+    }
     if (Array.isArray(value)) {
       if (className(value) !== "Array") throw walk.refuse(`an instance of ${className(value)}`);
       return lowerArray(value, down);
@@ -112,8 +146,9 @@ export function createCodec(classes: readonly ClassCodec[] = []): Codec {
     const keys: (string | number)[] = [];
     const walk: Walk = {
       above: [],
+      left: maxValueBytes,
       down: (child, key) => {
-        if (typeof child === "string") return child;
+        if (typeof child === "string" && child.length <= walk.left) return counted(child, walk);
         keys.push(key);
         const lowered = lower(child, walk);
         keys.pop();
@@ -142,7 +177,7 @@ export function createCodec(classes: readonly ClassCodec[] = []): Codec {
   function liftTagged(tagged: Record<string, unknown>): unknown {
     const tag = String(tagged["$"]);
     const codec = byTag.get(tag);
-    if (codec !== undefined) return codec.decode(lift(tagged["v"]));
+    if (codec !== undefined) return codec.decode(upgraded(codec, lift(tagged["v"]), Number(tagged["n"] ?? 1)));
     return liftBuiltIn(tag, tagged["v"], lift);
   }
 
@@ -352,9 +387,45 @@ function liftError(data: unknown, lift: (value: unknown) => unknown): Error {
   return error;
 }
 
+function versionOf({ version = 1 }: ClassCodec): number {
+  return version;
+}
+
+/** What an earlier version of a class codec has saved, as the one of today takes it. */
+function upgraded(codec: ClassCodec, data: unknown, from: number): unknown {
+  const version = versionOf(codec);
+  if (from === version) return data;
+  if (from < version && codec.upgrade !== undefined) return codec.upgrade(data, from);
+  throw new StatewrightError("store_newer", {
+    what: `a saved value of "${codec.tag}" was written by version ${from} of its codec, and this is version ${version}`,
+    next: "Go on with the code that wrote it, or a newer one",
+  });
+}
+
+function checkVersion({ tag, version = 1, upgrade }: ClassCodec): void {
+  const isVersion = Number.isInteger(version) && version >= 1;
+  if (isVersion && (version === 1 || upgrade !== undefined)) return;
+  throw new StatewrightError("invalid_option", {
+    what: isVersion
+      ? `the codec "${tag}" is version ${version} and has no upgrade for what earlier ones have saved`
+      : `the version of the codec "${tag}" is ${describeValue(version)}`,
+    next: isVersion ? "Give upgrade: (data, from) => …" : "Give a whole number from 1",
+  });
+}
+
+function checkLimit(maxValueBytes: number): void {
+  if (Number.isInteger(maxValueBytes) && maxValueBytes >= 1) return;
+  throw new StatewrightError("invalid_option", {
+    what: `maxValueBytes is ${String(maxValueBytes)}`,
+    next: "Give a whole number of bytes from 1",
+  });
+}
+
 function checkTags(classes: readonly ClassCodec[]): void {
   const seen = new Set(builtIn);
-  for (const { tag } of classes) {
+  for (const codec of classes) {
+    const { tag } = codec;
+    checkVersion(codec);
     if (seen.has(tag)) {
       throw new StatewrightError("invalid_option", {
         what: `the tag "${tag}" of a class codec is taken`,
@@ -406,7 +477,9 @@ function encodedBy(codec: ClassCodec, value: object, { refuse }: Walk): unknown 
 function unencodable(what: string, path: string, found: string, cause?: unknown): StatewrightError {
   return new StatewrightError("unencodable_value", {
     what: `${what} holds ${found}${path === "" ? "" : ` at "${path}"`}, which cannot be saved`,
-    next: "Keep plain data in state and results: await promises, leave functions out, and register a codec for a class",
+    next: found.endsWith(" bytes")
+      ? "Keep large things in files or artifacts and save their names, or raise maxValueBytes of createCodec"
+      : "Keep plain data in state and results: await promises, leave functions out, and register a codec for a class",
     place: path === "" ? {} : { path },
     cause,
   });

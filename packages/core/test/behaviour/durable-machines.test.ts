@@ -282,6 +282,36 @@ describe("promises are effects", () => {
     }
   });
 
+  test("a once promise that began again and died again is asked about again: a no to one start is no no to the next", async () => {
+    const world = virtualWorld();
+    let starts = 0;
+    const machine = setup({
+      actors: {
+        charge: fromPromise(() => (++starts < 3 ? new Promise<string>(() => undefined) : Promise.resolve("third"))),
+      },
+    }).createMachine({
+      id: "stubborn",
+      initial: "paying",
+      states: { paying: { invoke: { src: "charge", onDone: "paid" } }, paid: { type: "final" } },
+    });
+    const graph = durable(machine, { version: 1 });
+    let store = memoryStore();
+    leftToDie(run(graph, { store, thread: "t", world }).result);
+    for (let nth = 1; nth <= 2; nth++) {
+      await world.settle();
+      const next = store.peer();
+      store.crash();
+      store = next;
+      for (let again = 0; again < 2; again++)
+        expect((await resume(graph, { store, thread: "t", world }).result).status).toBe("waiting");
+      expect(starts).toBe(nth);
+      leftToDie(resume(graph, { store, thread: "t", world, answers: { in_doubt: { happened: false } } }).result);
+    }
+    await world.settle();
+    expect((await resume(graph, { store, thread: "t", world }).result).status).toBe("done");
+    expect(starts).toBe(3);
+  });
+
   test("E53 one of no declared class, once by default, is in doubt after a crash, also when other steps overtook it", async () => {
     const world = virtualWorld();
     const slow = deferred<string>();
@@ -461,10 +491,10 @@ describe("promises beside each other", () => {
       });
     const gone = other({ charging: { on: { GO: "b" } }, b: {} });
     const peer = store.peer();
-    const failure = await failureOf(resume(gone, { store: peer, thread: "t", world }).result, "graph_changed");
+    const failure = await failureOf(resume(gone, { store: peer, thread: "t", world }).result, "needs_migration");
     expect(failure.message).toContain('an actor "charge"');
     const renamed = durable(createMachine({ id: "order", initial: "paying", states: { paying: {} } }), { version: 2 });
-    const moved = await failureOf(resume(renamed, { store: peer, thread: "t", world }).result, "graph_changed");
+    const moved = await failureOf(resume(renamed, { store: peer, thread: "t", world }).result, "needs_migration");
     expect(moved.message).toContain('stands in "charging"');
   });
 });

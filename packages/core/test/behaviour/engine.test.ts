@@ -8,6 +8,7 @@ import {
   defineState,
   defineTool,
   durable,
+  type EffectClass,
   END,
   engine,
   env,
@@ -327,21 +328,22 @@ describe("stop", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("C24 with `now`, or when the grace is over, the signals fire, outcomes are recorded, and a resume goes on", async () => {
+  test("C24 with `now`, or when the grace is over, the signals fire, what ended is recorded, and a resume goes on", async () => {
     for (const way of ["now", "second", "grace"] as const) {
       const world = virtualWorld();
       const ran: string[] = [];
+      const aborted: string[] = [];
       const hold = gate();
-      const tool = (name: string, waits: boolean) =>
+      const tool = (name: string, effect: EffectClass, waits: boolean) =>
         defineTool({
           name,
           description: name,
           input: z.object({}),
-          effect: "once",
+          effect,
           run: async (_args, { signal }) => {
             ran.push(name);
             if (waits) {
-              signal.addEventListener("abort", () => ran.push(`${name} aborted`));
+              signal.addEventListener("abort", () => aborted.push(name));
               await hold.passed;
             }
             return "ok";
@@ -351,10 +353,17 @@ describe("stop", () => {
         .nodes({
           model: () => ({
             messages: [
-              { role: "assistant", id: "a", content: [call("quick"), call("long")], finish: "calls" },
+              {
+                role: "assistant",
+                id: "a",
+                content: [call("quick"), call("long"), call("pay")],
+                finish: "calls",
+              },
             ] as const,
           }),
-          tools: toolNode({ tools: [tool("quick", false), tool("long", true)] }),
+          tools: toolNode({
+            tools: [tool("quick", "once", false), tool("long", "idempotent", true), tool("pay", "once", true)],
+          }),
           end: () => undefined,
         })
         .edges({ [START]: "model", model: "tools", tools: "end", end: END });
@@ -363,7 +372,7 @@ describe("stop", () => {
       await host.start();
       const handle = host.run(graph, { thread: "t", input: { messages: [user("go")] } });
       await world.settle();
-      expect(ran, way).toEqual(["quick", "long"]);
+      expect(ran.toSorted(), way).toEqual(["long", "pay", "quick"]);
       if (way === "now") await host.stop({ now: true });
       if (way === "second") {
         const first = host.stop();
@@ -374,20 +383,27 @@ describe("stop", () => {
       if (way === "grace") {
         const stopping = host.stop({ graceMs: 5_000 });
         await tick(world, 4_999);
-        expect(ran, way).toEqual(["quick", "long"]);
+        expect(ran.toSorted(), way).toEqual(["long", "pay", "quick"]);
         await tick(world, 1);
         await stopping;
       }
       expect(await handle.result, way).toMatchObject({ status: "paused", cause: { code: "drained" } });
-      expect(world.timers, way).toBe(0);
+      expect([world.timers, aborted.toSorted()], way).toEqual([0, ["long", "pay"]]);
+      // What ended is kept, what was cut short begins again, and where it may happen once only, a person is asked.
+      hold.open(undefined);
+      ran.length = 0;
       const [handed] = await recover({ store: store.peer(), graphs: [graph], world });
-      expect(await handed?.result, way).toMatchObject({ status: "done" });
-      expect(ran, way).toEqual(["quick", "long", "long aborted"]);
-      const { state } = await getState(graph, { store, thread: "t" });
-      const answers = state.messages.flatMap((each) => (each.role === "tool" ? [[each.callId, each.isError]] : []));
-      expect(answers, way).toEqual([
+      expect(await handed?.result, way).toMatchObject({ status: "waiting", interrupts: [{ key: "in_doubt" }] });
+      expect(ran, way).toEqual(["long"]);
+      const answers = { in_doubt: { happened: true, content: "it was paid" } };
+      const { status, state } = await resume(graph, { store, world, thread: "t", answers }).result;
+      expect(status, way).toBe("done");
+      expect(ran, way).toEqual(["long"]);
+      const said = state.messages.flatMap((each) => (each.role === "tool" ? [[each.callId, each.isError]] : []));
+      expect(said, way).toEqual([
         ["id_quick", false],
-        ["id_long", true],
+        ["id_long", false],
+        ["id_pay", false],
       ]);
     }
   });

@@ -108,7 +108,7 @@ test("E8 restored state is parsed by the schemas of a changed graph: channel and
   await run(version(z.string()), { store, thread: "t" }).result;
   const before = await store.head("t");
   const strict = resume(version(z.string().max(2)), { store, thread: "t", answers: { ok: true } });
-  const failure = await failureOf(strict.result, "graph_changed");
+  const failure = await failureOf(strict.result, "needs_migration");
   expect(failure.place).toMatchObject({ graph: "v", thread: "t", channel: "items", path: "0" });
   expect(await store.head("t")).toEqual(before);
   const wider = resume(version(z.union([z.string(), z.number()])), { store, thread: "t", answers: { ok: true } });

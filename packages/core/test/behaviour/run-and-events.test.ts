@@ -85,6 +85,22 @@ describe("the end of a run", () => {
     }
   });
 
+  test("a failure that no event tells, such as a refused input or answer, is thrown by the loops over the events", async () => {
+    const store = memoryStore();
+    const read = async (loop: AsyncIterable<unknown>): Promise<void> => {
+      for await (const _each of loop);
+    };
+    // @ts-expect-error no such channel
+    await failureOf(read(run(graph, { input: { lgo: [] } }).events()), "invalid_input");
+    // @ts-expect-error no such channel
+    await failureOf(read(run(graph, { input: { lgo: [] } }).text()), "invalid_input");
+    await run(graph, { store, thread: "t" }).result;
+    await failureOf(read(run(graph, { store, thread: "t" }).values()), "thread_busy");
+    // @ts-expect-error the answer is no boolean
+    await failureOf(read(resume(graph, { store, thread: "t", answers: { go: "yes" } }).events()), "invalid_answer");
+    await read(resume(graph, { store, thread: "t", answers: { go: true } }).events());
+  });
+
   test("E65 a run without a thread makes an id and tells it", async () => {
     const store = memoryStore();
     const handle = run(graph, { store });

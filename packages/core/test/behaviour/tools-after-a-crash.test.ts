@@ -121,6 +121,36 @@ describe("a call that had started when its process died", () => {
     expect(keys).toEqual([keys[0], keys[0]]);
   });
 
+  test("is asked about again when it began again and its process died again: a no to one start is no no to the next", async () => {
+    const keys: string[] = [];
+    const tool = defineTool({
+      name: "act",
+      description: "Act.",
+      input,
+      run: (_args, { idempotencyKey }) => {
+        keys.push(idempotencyKey);
+        return keys.length < 3 ? new Promise<string>(() => undefined) : "third";
+      },
+    });
+    let store = memoryStore();
+    const loop = toolLoop({ tools: [tool], store, turns: [[call("act")], ["ok"]] });
+    leftToDie(loop.start().result);
+    for (let starts = 1; starts <= 2; starts++) {
+      await loop.world.settle();
+      expect(keys).toHaveLength(starts);
+      const next = store.peer();
+      store.crash();
+      store = next;
+      for (let nth = 0; nth < 2; nth++)
+        expect((await loop.again({}, { store }).result).status, `start ${starts}`).toBe("waiting");
+      expect(keys).toHaveLength(starts);
+      leftToDie(loop.again({ in_doubt: { happened: false } }, { store }).result);
+    }
+    await loop.world.settle();
+    expect((await loop.again({}, { store }).result).status).toBe("done");
+    expect(keys).toEqual([keys[0], keys[0], keys[0]]);
+  });
+
   test("takes what reconcile says that happened, without running", async () => {
     const { tool, keys, asked } = hanging("once", { reconcile: () => "it did happen" });
     const { end } = await crashAndResume({ tools: [tool], turns: [[call("act")], ["ok"]] });

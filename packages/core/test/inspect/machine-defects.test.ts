@@ -7,7 +7,7 @@ import { type AnyStateMachine, createMachine } from "xstate";
 import { checkGraph, END, type Graph, START } from "../../src/index.ts";
 import { regionStations, walkMachine } from "../../src/inspect/machine-walk.ts";
 import type { Kernel } from "../../src/run/kernel.ts";
-import { kernelOf } from "../../src/run/open.ts";
+import { wholeKernelOf } from "../../src/run/kernel-of.ts";
 import { type AnyGraph, either, shape, some, withMachine } from "./defects.ts";
 
 const sequential = shape({ [START]: either("a", "b", END), a: either("a", "b", END), b: either("a", "b", END) });
@@ -148,7 +148,7 @@ describe.each([
 
 test("E57 of a parallel machine too wide for its states, each region is told apart too", () => {
   const stations = regionStations(["a", "b", "c"]);
-  const faults = (graph: AnyGraph) => walkMachine(kernelOf(graph as Graph), stations);
+  const faults = (graph: AnyGraph) => walkMachine(wholeKernelOf(graph as Graph), stations);
   expect(faults(parallel)).toEqual([]);
   const missed = breaksOf(parallel, unnoticedInParallel).filter((each) => faults(broken(parallel, each)).length === 0);
   expect(missed.map(({ name }) => name)).toEqual([]);
@@ -158,7 +158,7 @@ test("the machine of a wide graph is walked in events that grow as its nodes do"
   const eventsFor = (size: number): number => {
     const names = Array.from({ length: size }, (_, index) => `n${index}`);
     const graph = shape({ [START]: names, ...Object.fromEntries(names.map((name) => [name, END])) });
-    const kernel = kernelOf(graph as Graph);
+    const kernel = wholeKernelOf(graph as Graph);
     let events = 0;
     const counting: Kernel = {
       ...kernel,

@@ -241,3 +241,39 @@ test("a tag that the format uses, or two classes use, is refused", async () => {
   await failureOf(() => createCodec([{ ...money, tag: "date" }]), "invalid_option");
   await failureOf(() => createCodec([money, money]), "invalid_option");
 });
+
+test("E48 what an earlier version of a class codec has saved is upgraded, and what a later one has is refused", async () => {
+  const euros: ClassCodec<Money> = {
+    ...money,
+    version: 3,
+    encode: ({ cents }) => ({ euros: cents / 100 }),
+    decode: (data) => new Money((data as { readonly euros: number }).euros * 100),
+    upgrade: (data, from) => ({
+      euros: from === 1 ? Number(data) / 100 : (data as { readonly cents: number }).cents / 100,
+    }),
+  };
+  const first = createCodec([money]).encode([new Money(500)], "money");
+  expect(first).toBe('[{"$":"money","v":500}]');
+  const now = createCodec([euros]);
+  expect(now.decode(first)).toEqual([new Money(500)]);
+  expect(now.decode('{"$":"money","n":2,"v":{"cents":700}}')).toEqual(new Money(700));
+  const saved = now.encode(new Money(900), "money");
+  expect(saved).toBe('{"$":"money","n":3,"v":{"euros":9}}');
+  expect(now.decode(saved)).toEqual(new Money(900));
+  const newer = await failureOf(() => createCodec([money]).decode(saved), "store_newer");
+  expect(newer.message).toContain(
+    'a saved value of "money" was written by version 3 of its codec, and this is version 1',
+  );
+  const broken = createCodec([
+    {
+      ...euros,
+      upgrade: () => {
+        throw new Error("no rate");
+      },
+    },
+  ]);
+  expect((await failureOf(() => broken.decode(first), "store_corrupt")).cause).toMatchObject({ message: "no rate" });
+  const { upgrade: _, ...without } = euros;
+  for (const codec of [without, { ...euros, version: 0 }, { ...euros, version: 1.5 }])
+    await failureOf(() => createCodec([codec]), "invalid_option");
+});

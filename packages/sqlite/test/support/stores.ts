@@ -6,9 +6,14 @@ import type { Store } from "@statewright/core";
 import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import type { StoreUnderTest } from "@statewright/testing/conformance";
 
+/** A folder in memory where the machine has such a one: what is written there by the thousand waits for no disk. */
+export function memoryFolder(): ReturnType<typeof folder> {
+  return folder(existsSync("/dev/shm") ? "/dev/shm" : tmpdir());
+}
+
 /** A folder that is gone after the test. */
-export function folder(): { readonly path: string; remove(): void } {
-  const path = mkdtempSync(join(tmpdir(), "statewright-sqlite-"));
+export function folder(base: string = tmpdir()): { readonly path: string; remove(): void } {
+  const path = mkdtempSync(join(base, "statewright-sqlite-"));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 

@@ -20,7 +20,12 @@ afterAll(() => rmSync(home, { recursive: true, force: true }));
 type Outcome = Awaited<ReturnType<typeof answer>>;
 
 /** Exactly one has won, its answer counts, its effect has happened once, and the other was told. */
-async function judge(store: Store, thread: string, names: readonly [string, string], outcomes: readonly Outcome[]): Promise<void> {
+async function judge(
+  store: Store,
+  thread: string,
+  names: readonly [string, string],
+  outcomes: readonly Outcome[],
+): Promise<void> {
   const won = outcomes.findIndex(([code]) => code === "done");
   const winner = names[won] ?? "nobody";
   const lost = outcomes[1 - won];

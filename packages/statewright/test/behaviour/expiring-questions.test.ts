@@ -15,6 +15,7 @@ import {
   run,
   START,
   subgraph,
+  updateState,
   waiting,
 } from "statewright";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -244,7 +245,7 @@ describe.each(places)("%s", (_name, open) => {
     ]);
   });
 
-  test("a run that fails or is cancelled takes its timers away, and so does a superstep that ends without the question", async () => {
+  test("a run that fails or is cancelled takes its timers away, and so does an update, or a superstep that ends without the question", async () => {
     const { store } = place;
     let failing = true;
     const two = defineGraph({
@@ -263,7 +264,9 @@ describe.each(places)("%s", (_name, open) => {
         },
       })
       .edges({ [START]: ["slow", "go"], slow: END, go: END });
-    for (const thread of ["fails", "cancelled"]) await run(two, { store, thread, world }).result;
+    for (const thread of ["fails", "cancelled", "updated"]) await run(two, { store, thread, world }).result;
+    expect(await timers()).toHaveLength(3);
+    await updateState(two, { store, thread: "updated", as: "slow", world });
     expect(await timers()).toHaveLength(2);
     await failureOf(resume(two, { store, thread: "fails", world, answers: { go: "fail" } }).result, "node_failed");
     const hanging = resume(two, { store, thread: "cancelled", world, answers: { go: "hang" } });

@@ -124,6 +124,27 @@ describe.each(places)("%s", (_name, open) => {
     ]);
   });
 
+  test("a machine whose timer overtook a refused event waits for what it accepts now", async () => {
+    const { store } = place;
+    const machine = setup({}).createMachine({
+      id: "offer",
+      initial: "open",
+      states: {
+        open: { on: { TAKE: "taken" }, after: { 100: "late" } },
+        late: { on: { REOPEN: "open" } },
+        taken: { type: "final" },
+      },
+    });
+    const graph = durable(machine, { version: 1 });
+    await run(graph, { store, thread: "t", world }).result;
+    expect((await waiting(store)).map(({ key, node }) => [key, node])).toEqual([["TAKE", "open"]]);
+    await world.advance(100);
+    await failureOf(resume(graph, { store, thread: "t", world, answers: { TAKE: true } }).result, "event_refused");
+    expect((await waiting(store)).map(({ key, node }) => [key, node])).toEqual([["REOPEN", "late"]]);
+    const { interrupts, status } = await getState(graph, { store, thread: "t" });
+    expect([status, interrupts.map(({ key }) => key)]).toEqual(["waiting", ["REOPEN"]]);
+  });
+
   test("who answered stands with the answer, and is told to whoever answers after them", async () => {
     const { store } = place;
     await begin("t");

@@ -9,12 +9,12 @@ test("the program about busy threads runs as it stands", async () => {
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const printed = await runProgram(new URL("busy.ts", import.meta.url), { cwd: folder });
   expect(printed.split("\n")).toEqual([
-    "waiting",
-    "queued",
+    "queued heard send it",
     'queued {"said":"send another"}',
-    "done ",
-    "waiting heard send it, did send it, heard stop",
-    "waiting heard send it, did send it, heard start over",
+    "waiting ",
+    "done heard send it, did send it",
+    "waiting heard send it, heard stop",
+    "waiting heard start over",
     "true waiting",
     "u",
     "0 waiting",

@@ -1,4 +1,17 @@
-import { defineGraph, defineState, END, getState, list, listRuns, memoryStore, recover, resume, run, START } from "statewright";
+import {
+  defineGraph,
+  defineState,
+  END,
+  getState,
+  list,
+  listRuns,
+  memoryStore,
+  type OnBusy,
+  recover,
+  resume,
+  run,
+  START,
+} from "statewright";
 import * as z from "zod";
 
 const Chat = defineState({ said: z.string(), log: list(z.string()) });
@@ -9,26 +22,25 @@ const chat = defineGraph({ name: "chat", version: 1, state: Chat, interrupts: { 
   })
   .edges({ [START]: "hear", hear: "ask", ask: END });
 const store = memoryStore();
-const say = (said: string, onBusy?: "enqueue" | "interrupt" | "rollback") =>
-  run(chat, { store, thread: "t", input: { said }, ...(onBusy && { onBusy }) }).result;
+const say = (thread: string, said: string, onBusy?: OnBusy) =>
+  run(chat, { store, thread, input: { said }, ...(onBusy && { onBusy }) }).result;
 
-const first = await say("send it");
-console.log(first.status);
+// put behind a run that waits
+await say("one", "send it");
+const behind = await say("one", "send another", "enqueue");
+console.log(behind.status, behind.state.log.join(", "));
+for (const { status, input } of await listRuns(store, { thread: "one" })) console.log(status, input ?? "");
+const answered = await resume(chat, { store, thread: "one", answers: { sure: true } }).result;
+console.log(answered.status, answered.state.log.join(", "));
 
-// put behind the run that waits
-const behind = await say("send another", "enqueue");
-console.log(behind.status);
-await resume(chat, { store, thread: "t", answers: { sure: true } }).result;
-
-// what is queued
-for (const { status, input } of await listRuns(store, { thread: "t" })) console.log(status, input ?? "");
-
-// in the place of the run that waits
-const instead = await say("stop", "interrupt");
+// in the place of a run that waits
+await say("two", "send it");
+const instead = await say("two", "stop", "interrupt");
 console.log(instead.status, instead.state.log.join(", "));
 
-// as if that had never been said
-const again = await say("start over", "rollback");
+// as if that run had never been
+await say("three", "send it");
+const again = await say("three", "start over", "rollback");
 console.log(again.status, again.state.log.join(", "));
 
 // the first run under a key is the only one
@@ -38,7 +50,12 @@ const same = await run(chat, once).result;
 console.log(one.run === same.run, same.status);
 
 // lists
-const waiting = await listRuns(store, { status: ["waiting", "failed"], graph: "chat", metadata: { customer: "c1" }, limit: 20 });
+const waiting = await listRuns(store, {
+  status: ["waiting", "failed"],
+  graph: "chat",
+  metadata: { customer: "c1" },
+  limit: 20,
+});
 console.log(waiting.map(({ thread }) => thread).join());
 
 // go on with what other processes have left

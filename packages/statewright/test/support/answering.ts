@@ -1,7 +1,17 @@
 /** A graph that asks, and a process that answers it when told to: one of two that race. */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { defineGraph, defineState, END, isStatewrightError, list, resume, type Store, START, sqliteStore } from "statewright";
+import {
+  defineGraph,
+  defineState,
+  END,
+  isStatewrightError,
+  list,
+  resume,
+  START,
+  type Store,
+  sqliteStore,
+} from "statewright";
 import * as z from "zod";
 
 const State = defineState({ log: list(z.string()) });

@@ -117,6 +117,22 @@ export const storeConformance: readonly StoreTest[] = [
     same((await next.claim(request("t"))).recovered, false, "recovered, after the new owner let go");
   }),
 
+  storeTest(
+    "a write whose number does not follow is refused whole: the one before it has failed",
+    async ({ store }) => {
+      const first = await start(store, "t");
+      await first.step(1);
+      const place = { thread: "t", branch: "main", epoch: first.claim.epoch };
+      const { seq = 0 } = (await store.head("t")) ?? {};
+      const ahead = { ...place, after: seq + 1, seq: seq + 2, effects: [effect({ step: 1 })] };
+      await refused(tell(store, ahead), "store_failed", "a write that leaves a gap");
+      same(await store.effects("t", "main"), [], "the effects");
+      await tell(store, { ...place, after: seq, seq: seq + 1 });
+      await tell(store, ahead);
+      same((await store.effects("t", "main")).length, 1, "the effects, when the number has come");
+    },
+  ),
+
   sharedTest(
     "E36 a writer that is not the owner any more is refused, and nothing of its commit is written",
     async ({ store, peer }) => {

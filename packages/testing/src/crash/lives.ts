@@ -62,18 +62,42 @@ export async function killAt(
   return live(script, [...lives, dying]);
 }
 
+/**
+ * Start a script again and again until it ends; its first life dies by SIGKILL at the first of `points`, its second at the
+ * second, and so on. A life that does not come to its point goes on to its end.
+ */
+export async function killInTurn(
+  script: CrashScript & { readonly points: readonly string[]; readonly before?: readonly ProcessLife[] },
+): Promise<CrashOutcome> {
+  const { points, before = [] } = script;
+  const lives = [...before];
+  for (const point of points) {
+    const life = await oneLife(script, lives.length + 1, point);
+    lives.push(life);
+    if (life.exitCode === 0) return outcomeOf(script, lives);
+    if (life.signal !== "SIGKILL" && life.exitCode !== anotherLife)
+      throw new Error(`life ${lives.length} ${endOf(life)}.\n${life.stderr}`);
+  }
+  return live(script, lives);
+}
+
+function outcomeOf({ folder }: CrashScript, lives: readonly ProcessLife[]): CrashOutcome {
+  const last = lives[lives.length - 1];
+  return { lives, effects: readLines(join(folder, effectsFile)), stdout: last?.stdout ?? "" };
+}
+
 function notThere(point: string, life: ProcessLife): Error {
   const came = life.points.join(", ") || "no point";
   return new Error(`a process was to die at "${point}" and ${endOf(life)}. It came to: ${came}.\n${life.stderr}`);
 }
 
 async function live(script: CrashScript, before: readonly ProcessLife[]): Promise<CrashOutcome> {
-  const { folder, maxLives = 10 } = script;
+  const { maxLives = 10 } = script;
   const lives = [...before];
   for (;;) {
     const life = await oneLife(script, lives.length + 1, undefined);
     lives.push(life);
-    if (life.exitCode === 0) return { lives, effects: readLines(join(folder, effectsFile)), stdout: life.stdout };
+    if (life.exitCode === 0) return outcomeOf(script, lives);
     if (life.exitCode !== anotherLife) throw new Error(`life ${lives.length} ${endOf(life)}.\n${life.stderr}`);
     if (lives.length >= maxLives) throw new Error(`after ${maxLives} lives the script still asks for another`);
   }

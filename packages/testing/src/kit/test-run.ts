@@ -60,7 +60,16 @@ export type Testable<Types extends GraphTypes, Words> = Graph<Types> & {
 };
 
 /** Where a test run stands: held between two moments, at rest, or dead. */
-export type TestStatus = "ready" | "held" | "done" | "waiting" | "paused" | "failed" | "cancelled" | "crashed" | "queued";
+export type TestStatus =
+  | "ready"
+  | "held"
+  | "done"
+  | "waiting"
+  | "paused"
+  | "failed"
+  | "cancelled"
+  | "crashed"
+  | "queued";
 
 /** Where a run is to stop: a state, or whatever holds of it. */
 export type Target<Types extends GraphTypes> = StateName<Types["nodes"]> | ((t: TestRun<Types>) => boolean);

@@ -36,9 +36,7 @@ export function planFaults(chance: Chance, events: number, allowed: readonly Fau
       if (fault !== undefined && may(fault.kind)) planned.push({ at: 1 + chance.below(span), fault });
     }
   };
-  plan(3, () =>
-    chance.share(0.5) ? { kind: "kill" } : { kind: "die", when: chance.share(0.5) ? "before" : "after" },
-  );
+  plan(3, () => (chance.share(0.5) ? { kind: "kill" } : { kind: "die", when: chance.share(0.5) ? "before" : "after" }));
   if (chance.share(0.4))
     plan(2, () => ({
       kind: "store",

@@ -26,7 +26,7 @@ export interface Outside {
 }
 
 /** The failure of a call that the simulation let fail. */
-export class OutsideFailed extends Error {
+class OutsideFailed extends Error {
   override readonly name = "OutsideFailed";
 }
 
@@ -42,6 +42,8 @@ export interface Ledger {
 export interface OutsideFaults {
   /** A call is about to begin. */
   readonly began: (key: string, effect: EffectClass) => void;
+  /** A call has come back to the program. */
+  readonly returned: (key: string) => void;
   /** Whether this one fails. */
   readonly fails: () => boolean;
   /** Whether the process lost its thread: nothing `once` that it has under way reaches the other side any more. */
@@ -55,7 +57,7 @@ export function createLedger(): Ledger {
   return {
     effects,
     happened,
-    reach: (process, { began, fails, isCutOff }) => ({
+    reach: (process, { began, returned, fails, isCutOff }) => ({
       happened,
       act: (key, work, { effect = "idempotent", mayFail = false } = {}) => {
         if (!process.alive()) return new Promise(() => undefined);
@@ -68,7 +70,10 @@ export function createLedger(): Ledger {
               return reject(new OutsideFailed(`the other side is out of reach for ${key}`));
             const value = work();
             effects.push({ key, effect, value });
-            process.add("outside", () => resolve(value));
+            process.add("outside", () => {
+              returned(key);
+              resolve(value);
+            });
           });
         });
       },

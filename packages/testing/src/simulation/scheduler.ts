@@ -151,13 +151,15 @@ export function createScheduler(chance: Chance | undefined, seed: number): Sched
   return {
     spawn,
     until: async (ended, beforeEach) => {
-      for (;;) {
+      for (let isIdle = false; ; ) {
         await new Promise<void>((resolve) => real.soon(resolve));
         if (ended()) return "ended";
-        beforeEach(++ticks);
+        if (!isIdle) beforeEach(++ticks);
         const fire = next();
-        if (fire === undefined) return ended() ? "ended" : "idle";
-        fire();
+        // What `beforeEach` did may still be on its way.
+        if (fire === undefined && isIdle) return "idle";
+        isIdle = fire === undefined;
+        fire?.();
       }
     },
     jump: (ms) => {

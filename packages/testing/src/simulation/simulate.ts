@@ -10,6 +10,7 @@ import {
   type OpenInterrupt,
   type RunHandle,
   type RunResult,
+  type RunRow,
   recover,
   resume,
   run,
@@ -37,6 +38,8 @@ export type ProgramOf = (outside: Outside) => SimulatedProgram;
 export interface SimulatedStores {
   /** The store as a new process opens it; `crash` is its sudden death. */
   readonly open: () => { readonly store: Store; readonly crash: () => void };
+  /** A store to look at the threads with, as they are now. */
+  readonly look: () => Store;
   readonly dispose: () => void;
 }
 
@@ -105,6 +108,40 @@ export async function simulate(program: ProgramOf, options: SimulationOptions): 
   return { ...story, violations: [...story.violations, ...differences(story, whole)] };
 }
 
+/**
+ * A program made once and used by one process after the other: to make a graph costs more than to run it. What a dead
+ * process has under way never comes to an end, so nothing of it reaches the world of the next.
+ */
+interface Slot {
+  readonly program: SimulatedProgram;
+  holder: SimulatedProcess | undefined;
+  outside: Outside | undefined;
+}
+
+const slotsByProgram: WeakMap<ProgramOf, Slot[]> = new WeakMap();
+
+function slotsOf(make: ProgramOf): Slot[] {
+  const known = slotsByProgram.get(make);
+  if (known !== undefined) return known;
+  const slots: Slot[] = [];
+  slotsByProgram.set(make, slots);
+  return slots;
+}
+
+function slotOf(make: ProgramOf): Slot {
+  let slot: Slot | undefined;
+  const bound = (): Outside => {
+    if (slot?.outside === undefined) throw new Error("a program used its outside before a process ran it");
+    return slot.outside;
+  };
+  const program = make({
+    act: (key, work, options) => bound().act(key, work, options),
+    happened: (key) => bound().happened(key),
+  });
+  slot = { program, holder: undefined, outside: undefined };
+  return slot;
+}
+
 /** One process of the simulation, and what it runs. */
 interface Life {
   readonly process: SimulatedProcess;
@@ -116,7 +153,6 @@ interface Life {
 /** A run that a process has in hand. */
 interface AtWork {
   readonly life: Life;
-  readonly main: boolean;
   handle: RunHandle<unknown> | undefined;
   end: { readonly result: RunResult<unknown> } | { readonly error: unknown } | undefined;
 }
@@ -128,10 +164,15 @@ async function live(
   planned: ReturnType<typeof planFaults>,
 ): Promise<Story> {
   const scheduler = createScheduler(chance, seed);
-  const witness = createWitness(thread);
+  const witness = createWitness(
+    thread,
+    () => deaths + (happenedFaults.take ?? 0) + (happenedFaults.store ?? 0) + (happenedFaults.cancel ?? 0) > 0,
+    () => (happenedFaults.store ?? 0) + (happenedFaults.cancel ?? 0) > 0,
+  );
   const ledger = createLedger();
   const threads = stores();
-  const looking = threads.open().store;
+  const slots = slotsOf(make);
+  const taken: Slot[] = [];
   const waiting = [...planned];
   const happenedFaults: Partial<Record<FaultKind, number>> = {};
   let lives = 0;
@@ -149,26 +190,41 @@ async function live(
       process.kill();
       owner.crash();
     };
-    const saved = simulatedStore(owner.store, process, witness, () => {
-      deaths += 1;
-      die();
-    });
-    const outside = ledger.reach(process, {
+    const saved = simulatedStore(
+      owner.store,
+      process,
+      witness,
+      () => {
+        deaths += 1;
+        die();
+      },
+      trace,
+    );
+    const slot = taken.find((each) => !each.holder?.alive()) ?? newSlot();
+    slot.holder = process;
+    slot.outside = ledger.reach(process, {
       began: (key, effect) => {
         trace(`process ${process.id} calls ${key}`);
         witness.began(process, key, effect);
       },
+      returned: (key) => witness.returned(process, key),
       fails: () => failing > 0 && failing-- > 0,
       isCutOff: () => witness.wasCutOff(process),
     });
-    return { process, saved, program: make(outside), die };
+    return { process, saved, program: slot.program, die };
+  }
+
+  function newSlot(): Slot {
+    const slot = slots.pop() ?? slotOf(make);
+    taken.push(slot);
+    return slot;
   }
 
   /** Go on with the thread in this process, as its code would after a start. */
-  function begin(life: Life, main: boolean): AtWork {
-    const work: AtWork = { life, main, handle: undefined, end: undefined };
+  function begin(life: Life, late = false): AtWork {
+    const work: AtWork = { life, handle: undefined, end: undefined };
     const { process, saved, program } = life;
-    const { graph, answer } = program;
+    const { graph } = program;
     const { store } = saved;
     const { world } = process;
     const held = (handle: RunHandle<unknown>): Promise<RunResult<unknown>> => {
@@ -178,20 +234,30 @@ async function live(
     };
     const go = async (): Promise<RunResult<unknown> | undefined> => {
       if ((await store.head(thread)) === undefined)
-        return held(run(graph, { thread, store, world, ...(program.input === undefined ? {} : { input: program.input }) }));
+        return held(
+          run(graph, {
+            thread,
+            store,
+            world,
+            key: "the-only-one",
+            ...(program.input === undefined ? {} : { input: program.input }),
+          }),
+        );
       const [row] = await store.runs({ thread, limit: 1 });
       if (row?.status === "crashed" && chance?.share(0.3) === true) {
         const handles = await recover({ store, graphs: [graph], world });
         const results = await Promise.all(handles.map((handle) => held(handle)));
         return results[0];
       }
-      const { interrupts } = await getState(graph, { store, thread });
-      const asked = interrupts.filter(() => chance === undefined || chance.share(0.8));
-      const answers = Object.fromEntries(
-        asked.map((question) => [question.id, answer?.(question, ledger.happened)]),
-      );
+      const answers = late ? lateAnswers() : await answersNow(store, program);
       trace(`process ${process.id} resumes ${JSON.stringify(answers)}`);
-      return held(resume(graph, { thread, store, world, answers }));
+      const result = await held(resume(graph, { thread, store, world, answers }));
+      const given = new Set(witness.answered());
+      const lost = Object.keys(answers).filter((id) => !given.has(id));
+      if (lost.length > 0 && result.status !== "paused")
+        witness.violated("I8", `the answers to ${lost.join(" and ")} were taken, and are not durable`);
+      if (late && Object.keys(answers).length > 0) witness.violated("I1", "an answer was taken that came too late");
+      return result;
     };
     go().then(
       (result) => {
@@ -205,6 +271,19 @@ async function live(
     );
     atWork.push(work);
     return work;
+  }
+
+  /** Answers to what is asked now, or to a part of it. */
+  async function answersNow(store: Store, { graph, answer }: SimulatedProgram): Promise<Record<string, unknown>> {
+    const { interrupts } = await getState(graph, { store, thread });
+    const asked = interrupts.filter(() => chance === undefined || chance.share(0.8));
+    return Object.fromEntries(asked.map((question) => [question.id, answer?.(question, ledger.happened)]));
+  }
+
+  /** Other answers to questions that have theirs. */
+  function lateAnswers(): Record<string, unknown> {
+    const answered = witness.answered();
+    return answered.length === 0 || chance === undefined ? {} : { [chance.of(answered)]: { late: true } };
   }
 
   function isOver({ life, end }: AtWork): boolean {
@@ -232,11 +311,11 @@ async function live(
         failing += 1;
         return;
       case "intrude":
-        begin(spawn(), false);
+        begin(spawn(), chance?.share(0.5));
         return;
       case "take":
         take();
-        begin(spawn(), false);
+        begin(spawn());
         return;
       case "clock":
         scheduler.jump(fault.ms);
@@ -272,9 +351,10 @@ async function live(
     if (/the other side is/.test(text)) return true;
     if (!isStatewrightError(error)) return false;
     switch (error.code) {
-      case "thread_busy":
       case "already_answered":
       case "unknown_interrupt":
+        return crowded || storeFailed || happenedFaults.clock !== undefined;
+      case "thread_busy":
       case "unknown_thread":
       case "unknown_checkpoint":
         return crowded || storeFailed;
@@ -292,25 +372,29 @@ async function live(
   function isDoubt(error: unknown): boolean {
     if (!isStatewrightError(error)) return false;
     if (error.code === "node_failed" && error.cause instanceof AggregateError) return error.cause.errors.some(isDoubt);
-    return error.code === "effect_in_doubt";
+    // A call and a node ask; a step cannot.
+    return error.code === "effect_in_doubt" && /: step /.test(error.message);
   }
 
   try {
     let kept: Life | undefined;
     for (;;) {
-      const [row] = (await looking.head(thread)) === undefined ? [] : await looking.runs({ thread, limit: 1 });
+      const [row] = await newestRun(threads.look());
       if (row?.status === "done" || row?.status === "cancelled") {
         if (row.status === "cancelled" && happenedFaults.cancel === undefined)
           witness.violated("I6", "the run was cancelled, and nobody asked for it");
         return await storyOf(row.status);
       }
       if (lives > mostLives || scheduler.ticks() > mostEvents) {
-        witness.violated("I6", `after ${lives} lives and ${scheduler.ticks()} events it is still ${row?.status ?? "not begun"}`);
+        witness.violated(
+          "I6",
+          `after ${lives} lives and ${scheduler.ticks()} events it is still ${row?.status ?? "not begun"}`,
+        );
         return await storyOf("stuck");
       }
       const life: Life = kept?.process.alive() === true ? kept : spawn();
       kept = undefined;
-      const main = begin(life, true);
+      const main = begin(life);
       const how = await scheduler.until(() => atWork.every(isOver) || scheduler.ticks() > mostEvents, beforeEach);
       if (how === "idle" && !atWork.every(isOver)) {
         witness.violated("I6", "a run is at work, and nothing is left that could happen");
@@ -320,7 +404,7 @@ async function live(
         const { end } = work;
         if (end === undefined || !("error" in end)) continue;
         if (isDoubt(end.error)) {
-          if (deaths === 0 && happenedFaults.take === undefined)
+          if (deaths === 0 && happenedFaults.take === undefined && happenedFaults.store === undefined)
             witness.violated("I2", `nothing died, and an effect is in doubt: ${String(end.error)}`);
           return await storyOf("in doubt");
         }
@@ -333,11 +417,14 @@ async function live(
       atWork = [];
     }
   } finally {
+    for (const { holder } of taken) holder?.kill();
+    slots.push(...taken);
     threads.dispose();
   }
 
   async function storyOf(end: Story["end"]): Promise<Story> {
-    const { graph } = make(ledger.reach(scheduler.spawn(), { began: silent, fails: () => false, isCutOff: () => false }));
+    const { graph } = (taken[0] ?? newSlot()).program;
+    const looking = threads.look();
     const written = await readLines(looking, witness);
     const known = (await looking.head(thread)) !== undefined;
     const { state } = known ? await getState(graph, { store: looking, thread }) : { state: undefined };
@@ -354,6 +441,10 @@ async function live(
       violations: witness.violations,
     };
   }
+}
+
+async function newestRun(store: Store): Promise<readonly RunRow[]> {
+  return (await store.head(thread)) === undefined ? [] : store.runs({ thread, limit: 1 });
 }
 
 /** The checkpoints of each line, which must be as they were written, under numbers without a gap. */
@@ -394,7 +485,8 @@ function differences(story: Story, whole: Story): readonly string[] {
   const wrong: string[] = [];
   for (const [key, times] of story.effects)
     if (story.once.has(key) && times > 1) wrong.push(`I2 ${key} happened ${times} times`);
-  if (story.end !== "done") return wrong;
+  // A cancel answers what it cuts short, also where the run goes on in the end.
+  if (story.end !== "done" || story.faults.cancel !== undefined) return wrong;
   for (const key of whole.effects.keys()) if (!story.effects.has(key)) wrong.push(`I2 ${key} never happened`);
   for (const key of story.effects.keys())
     if (!whole.effects.has(key)) wrong.push(`I3 ${key} happened, and does not without faults`);
@@ -419,6 +511,7 @@ function describe(error: unknown): string {
 function inMemory(): SimulatedStores {
   const first = memoryStore();
   return {
+    look: () => first,
     open: () => {
       const store = first.peer();
       return { store, crash: () => store.crash() };

@@ -22,6 +22,7 @@ export function simulatedStore(
   process: SimulatedProcess,
   witness: Witness,
   die: () => void,
+  trace: (line: string) => void,
 ): SimulatedStore {
   const faults: CommitFault[] = [];
 
@@ -37,13 +38,15 @@ export function simulatedStore(
   }
 
   function commit(commit: Commit, told: (failure?: StatewrightError, queued?: number) => void): void {
+    const calls = witness.calls();
     process.add("store", () => {
       const fault = faults.shift();
+      trace(`process ${process.id} writes ${written(commit)}${fault === undefined ? "" : `: ${fault}`}`);
       if (fault === "die before") die();
       else if (fault !== undefined && fault !== "die after") told(planned(fault));
       else
         owner.commit(commit, (failure, queued) => {
-          if (failure === undefined) witness.committed(process, commit);
+          if (failure === undefined) witness.committed(process, commit, calls);
           if (fault === "die after") die();
           else if (process.alive()) told(failure, queued);
         });
@@ -66,6 +69,32 @@ export function simulatedStore(
       dequeue: (thread, run, ended) => write(() => owner.dequeue(thread, run, ended)),
     }),
   };
+}
+
+function written({
+  branch,
+  seq,
+  run,
+  checkpoint,
+  effects = [],
+  events = [],
+  interrupts = [],
+  release,
+}: Commit): string {
+  return [
+    `${branch} up to ${seq}`,
+    run === undefined ? "" : `run ${run.status}`,
+    checkpoint === undefined ? "" : `checkpoint ${checkpoint.row.step} as ${checkpoint.row.seq}`,
+    ...effects.map(
+      ({ task, key, state, endedAt }) =>
+        `${task}/${key} ${state}${state === "started" && endedAt !== undefined ? " off" : ""}`,
+    ),
+    ...events.map((event) => `fact ${event.seq}`),
+    ...interrupts.map(({ id, answer }) => `${id} ${answer === undefined ? "open" : "answered"}`),
+    release === true ? "release" : "",
+  ]
+    .filter((part) => part !== "")
+    .join(", ");
 }
 
 function planned(code: Exclude<CommitFault, "die before" | "die after">): StatewrightError {

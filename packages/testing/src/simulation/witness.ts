@@ -10,25 +10,31 @@ export interface Witness {
   readonly violations: readonly string[];
   readonly violated: (rule: string, what: string) => void;
   readonly claimed: (by: SimulatedProcess, epoch: number) => void;
-  readonly committed: (by: SimulatedProcess, commit: Commit) => void;
+  /** A write is durable; `calls` is how many calls had come back when it was handed over. */
+  readonly committed: (by: SimulatedProcess, commit: Commit, calls: number) => void;
+  readonly calls: () => number;
   /** A call outside is about to begin. */
   readonly began: (by: SimulatedProcess, key: string, effect: EffectClass) => void;
+  /** A call outside has come back to a process. */
+  readonly returned: (by: SimulatedProcess, key: string) => void;
   /** A reader of a run for as long as it is at work. */
   readonly reader: (by: SimulatedProcess) => (event: RunEvent) => void;
   /** The thread is taken from its owner though it lives, as when a lease runs out. */
   readonly taken: () => { readonly epoch: number; readonly owner: SimulatedProcess } | undefined;
   readonly wasCutOff: (process: SimulatedProcess) => boolean;
-  /** Whether an effect with this key has started and has no outcome, as far as it is durable. */
-  readonly inDoubt: (key: string) => boolean;
   /** Checkpoints as they were written, by id. */
   readonly checkpoints: ReadonlyMap<number, string>;
   readonly lastSeq: () => number;
-  readonly answered: () => number;
+  /** Questions that have their answer, as far as it is durable. */
+  readonly answered: () => readonly string[];
 }
 
 /** Text under which a checkpoint must be found again. */
 export function checkpointText(row: object, deltas: readonly object[]): string {
-  return JSON.stringify([Object.entries(row).sort(byName), deltas.map((delta) => Object.entries(delta).sort(byName))]);
+  return JSON.stringify([
+    Object.entries(row).sort(byName),
+    deltas.map((delta) => JSON.stringify(Object.entries(delta).sort(byName))).sort(),
+  ]);
 }
 
 function byName([one]: [string, unknown], [other]: [string, unknown]): number {
@@ -36,7 +42,7 @@ function byName([one]: [string, unknown], [other]: [string, unknown]): number {
 }
 
 /** A witness of one thread. */
-export function createWitness(thread: string): Witness {
+export function createWitness(thread: string, mayBeInDoubt: () => boolean, mayLoseResults: () => boolean): Witness {
   const violations: string[] = [];
   const seqs = new Set<number>();
   const checkpoints = new Map<number, string>();
@@ -46,9 +52,10 @@ export function createWitness(thread: string): Witness {
   /** By line and journal key. */
   const rows = new Map<string, string>();
   const heads = new Map<string, number>();
-  const answers = new Map<string, string>();
+  const answers = new Map<string, { readonly about: string; readonly answer: string }>();
+  const calls: { readonly by: SimulatedProcess; readonly key: string }[] = [];
   const budgets = new Map<string, number>();
-  const attempts = new Map<string, number>();
+  const attempts = new Map<string, { readonly attempt: number; readonly epoch: number }>();
   const cutOff = new Set<SimulatedProcess>();
   let owner: { readonly process: SimulatedProcess; readonly epoch: number } | undefined;
   let lastSeq = 0;
@@ -76,14 +83,22 @@ export function createWitness(thread: string): Witness {
     budgets.set(budget, steps);
   }
 
+  /** A process that lets the thread go leaves no result behind. */
+  function checkRecorded(process: SimulatedProcess, returned: number): void {
+    for (const { by, key } of calls.slice(0, returned)) {
+      const { line, step } = placeOf(thread, key);
+      if (by !== process || line === undefined || !heads.has(line) || heads.get(line) !== step) continue;
+      if (starts.has(key) && !outcomes.has(key)) violated("I1", `${key} has ended, and its outcome is not recorded`);
+    }
+  }
+
   return {
     violations,
     violated,
     checkpoints,
     lastSeq: () => lastSeq,
-    answered: () => answers.size,
+    answered: () => [...answers.keys()],
     wasCutOff: (process) => cutOff.has(process),
-    inDoubt: (key) => starts.has(key) && !outcomes.has(key),
     claimed: (process, epoch) => {
       if (owner?.process.alive() === true) violated("I9", "a thread with a living owner was given to another");
       owner = { process, epoch };
@@ -95,7 +110,8 @@ export function createWitness(thread: string): Witness {
       owner = undefined;
       return { epoch, owner: process };
     },
-    committed: (process, commit) => {
+    calls: () => calls.length,
+    committed: (process, commit, returned) => {
       if (owner?.process !== process || owner.epoch !== commit.epoch)
         violated("I9", `a write under the epoch ${commit.epoch} came from a process that does not own the thread`);
       checkpointed(commit);
@@ -114,18 +130,33 @@ export function createWitness(thread: string): Witness {
         else if (row.state === "started") starts.delete(row.idempotencyKey);
         rows.set(place, row.state);
       }
-      for (const { id, answer } of commit.interrupts ?? []) {
+      for (const { id, key, about = "", answer, expiredAt } of commit.interrupts ?? []) {
+        if (key.endsWith("in_doubt") && !mayBeInDoubt()) violated("I2", `nothing died, and ${id} is asked`);
         const before = answers.get(id);
-        if (answer === undefined) continue;
-        if (before !== undefined && before !== answer) violated("I1", `the question ${id} was answered twice`);
-        answers.set(id, answer);
+        // A call that is in doubt again asks again, about another start.
+        const same = before?.about === about;
+        if (answer !== undefined && same && before.answer !== answer)
+          violated("I1", `the question ${id} was answered twice`);
+        if (answer === undefined && expiredAt === undefined && same)
+          violated("I1", `the question ${id} is open again, and has its answer`);
+        if (answer === undefined) answers.delete(id);
+        else answers.set(id, { about, answer });
       }
       const { run } = commit;
       if (run !== undefined) {
-        if (run.attempt < (attempts.get(run.id) ?? 0)) violated("I10", `the run ${run.id} counts its attempts back`);
-        attempts.set(run.id, run.attempt);
+        const before = attempts.get(run.id);
+        const resumed = before !== undefined && before.epoch !== commit.epoch;
+        if (before !== undefined && run.attempt < before.attempt + (resumed ? 1 : 0))
+          violated("I10", `the run ${run.id} is in its attempt ${run.attempt} after ${before.attempt}`);
+        attempts.set(run.id, { attempt: run.attempt, epoch: commit.epoch });
       }
-      if (commit.release === true) owner = undefined;
+      if (commit.release === true) {
+        owner = undefined;
+        if (!mayLoseResults()) checkRecorded(process, returned);
+      }
+    },
+    returned: (by, key) => {
+      calls.push({ by, key });
     },
     began: (process, key, effect) => {
       if (cutOff.has(process) && effect !== "once") return;
@@ -139,14 +170,16 @@ export function createWitness(thread: string): Witness {
     },
     reader: (process) => {
       let last: number | undefined;
+      const unsaved = new Set<string | undefined>();
       return (event) => {
         if (!process.alive()) return;
-        if (durable.has(event.type)) {
+        if (event.type === "step.committed" && event.checkpoint === undefined) unsaved.add(event.within);
+        if (durable.has(event.type) && !isInPassing(event, last ?? event.seq)) {
           if (!seqs.has(event.seq)) violated("I8", `${event.type} ${event.seq} was told before it was durable`);
           if (last !== undefined && event.seq !== last + 1)
             violated("I4", `${event.type} ${event.seq} was told after ${last}`);
           last = event.seq;
-        } else if (event.type === "tool.completed") {
+        } else if (event.type === "tool.completed" && !unsaved.has(event.within)) {
           const ending = `/${event.task}/${event.callId}`;
           const isDurable = [...rows].some(([place, state]) => place.endsWith(ending) && state === "ok");
           if (!isDurable) violated("I8", `the result of ${event.callId} was told before it was durable`);
@@ -154,6 +187,13 @@ export function createWitness(thread: string): Witness {
       };
     },
   };
+}
+
+/** The end of a run that could not be saved, and the steps of inner graphs that are not, are told under the number before them. */
+function isInPassing(event: RunEvent, last: number): boolean {
+  if (event.seq > last) return false;
+  if (event.type === "step.committed") return event.checkpoint === undefined;
+  return event.type === "run.failed" || event.type === "run.paused";
 }
 
 /** What stands in the sequence of durable events. */

@@ -1,0 +1,63 @@
+/**
+ * The gates: what must hold whatever happens, in commands that go further than the tests.
+ *
+ *   npm run gates -- simulate [--seeds 10000] [--from 0] | --minutes 30 | --seed 7
+ *   npm run gates -- mutants [--seeds 10000] [--only "a part of a name"]
+ *   npm run gates -- kills [--count 1000] | --minutes 10
+ *   npm run gates -- pairs [--every 1]
+ *   npm run gates -- resumes [--count 10000]
+ *   npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills
+ */
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { runKills } from "./kills/run-kills.ts";
+import { runMutants } from "./mutants/run-mutants.ts";
+import { runTests } from "./run-tests.ts";
+import { simulateMany, simulateOne } from "./simulate.ts";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seeds: { type: "string" },
+    from: { type: "string" },
+    seed: { type: "string" },
+    minutes: { type: "string" },
+    only: { type: "string" },
+    count: { type: "string" },
+    every: { type: "string" },
+  },
+});
+
+function number(name: "seeds" | "from" | "seed" | "minutes" | "count" | "every"): number | undefined {
+  const given = values[name];
+  if (given === undefined) return undefined;
+  const read = Number(given);
+  if (Number.isFinite(read) && read >= 0) return read;
+  console.error(`gates: --${name} ${given} is no number`);
+  process.exit(1);
+}
+
+const minutes = number("minutes");
+const gates: Readonly<Record<string, () => Promise<boolean>>> = {
+  simulate: () => {
+    const seed = number("seed");
+    return seed === undefined
+      ? simulateMany({ from: number("from") ?? 0, seeds: number("seeds") ?? 10_000, minutes })
+      : simulateOne(seed);
+  },
+  mutants: () => runMutants({ seeds: number("seeds") ?? 10_000, only: values.only }),
+  kills: () => runKills({ kills: number("count") ?? 1_000, minutes, seed: number("seed") ?? 1 }),
+  pairs: () => runTests("crash-matrix", { STATEWRIGHT_PAIRS: String(number("every") ?? 1) }),
+  resumes: () => runTests("double-resume", { STATEWRIGHT_RACES: String(number("count") ?? 10_000) }),
+  ci: async () => {
+    const simulated = await simulateMany({ from: 0, seeds: 2_000, minutes: undefined });
+    return (await runKills({ kills: 200, minutes: undefined, seed: 1 })) && simulated;
+  },
+};
+
+const gate = gates[positionals[0] ?? ""];
+if (gate === undefined) {
+  console.error(`gates: one of ${Object.keys(gates).join(", ")}`);
+  process.exit(1);
+}
+process.exitCode = (await gate()) ? 0 : 1;

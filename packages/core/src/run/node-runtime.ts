@@ -1,0 +1,255 @@
+/** What a node's body gets beside the state: context, questions, recorded steps, model calls, signs of life. */
+
+import { disregardPromises } from "../base/disregard.ts";
+import { StatewrightError } from "../base/errors.ts";
+import { deepFreeze, describeValue } from "../base/json.ts";
+import { checkEffect, checkOptions, optionNames } from "../base/options.ts";
+import { issuesText, parseWith } from "../base/schema.ts";
+import type { Task } from "../checkpoint/checkpoint.ts";
+import type { NodeRecord } from "../define/graph.ts";
+import { answerSchema, expiryOf, type InterruptDeclaration, payloadSchema } from "../define/interrupt.ts";
+import type { NodeRuntime, StepOptions } from "../define/node.ts";
+import { jsonSchemaOf } from "../tool/model-tool.ts";
+import { admit } from "./admission.ts";
+import { needStore } from "./attempt.ts";
+import { perform, recordFailure } from "./journal.ts";
+import { callModel } from "./model-call.ts";
+import { onceMayNotAsk } from "./once.ts";
+import { identityOf, type Question, type TaskScope } from "./scope.ts";
+import { emit, placeOf, type Saved, type Session } from "./session.ts";
+
+/** Steps, model calls and questions of an error handler have keys of their own: no result of the body is taken for theirs. */
+export const handlerKeys = "onError/";
+
+/** `space` stands before the keys of what is recorded. */
+export function nodeRuntime(
+  session: Session,
+  scope: TaskScope,
+  space: string,
+): NodeRuntime & { readonly input: unknown } {
+  const { task, node } = scope;
+  // Made when first used: of thousands of tasks few take a step or ask a person.
+  let keys: Set<string> | undefined;
+  let asked: Set<string> | undefined;
+  const refused = (key: string): Promise<never> | undefined => {
+    if (scope.ended()) return abandoned(scope.signal().reason);
+    if (typeof key !== "string") return Promise.reject(unfit(session, task, "a key for a step", key, "Give a text"));
+    keys ??= new Set();
+    const kept = space === "" && node.policy.onError !== undefined && key.startsWith(handlerKeys);
+    if (keys.has(key) || key === "" || kept) return Promise.reject(unfitKey(session, task, key, kept));
+    keys.add(key);
+    return undefined;
+  };
+  const runtime: Omit<NodeRuntime, "signal"> & { readonly input: unknown; readonly [signalOf]: () => AbortSignal } = {
+    context: session.context,
+    run: identityOf(session, task),
+    attempt: scope.attempt,
+    clock: session.world.clock,
+    input: task.input === undefined ? undefined : session.control.inputs[task.input],
+    [signalOf]: scope.signal,
+    interrupt: (async (key: string, options: { readonly payload?: unknown } = {}) => {
+      let question: Question;
+      try {
+        checkOptions(`the interrupt ${describeValue(key)} of the node "${task.node}"`, options, ["payload"]);
+        const declared = declaredInterrupt(session, node, key);
+        if (space === "" && node.policy.effect === "once") throw onceMayNotAsk(session, task, key);
+        const { interrupts, codec } = needStore(session, task, key, options.payload);
+        const payload = readPayload(session, task, key, declared, options.payload);
+        const text = codec.encode(payload, `the payload of the interrupt "${key}"`);
+        const own = space === "" ? `${task.id}:${key}` : `${task.id}/${space}${key}`;
+        asked ??= new Set();
+        const id = nextQuestion(interrupts, asked, session.within?.ids ?? "", own, text);
+        asked.add(id);
+        question = { id, key, payload, schema: jsonSchemaOf(answerSchema(declared)), expiry: expiryOf(declared) };
+      } catch (error) {
+        return scope.refuse(error);
+      }
+      const found = scope.consult(question);
+      return "answer" in found ? found.answer : scope.suspend([found.open]);
+    }) as NodeRuntime["interrupt"],
+    step: (key, work, options = {}) => {
+      const refusal = refused(key) ?? unfitStep(session, task, key, work, options);
+      if (refusal !== undefined) return refusal;
+      return runStep(session, scope, space + key, work, { name: key, ...options });
+    },
+    model: (call, key = "model") => {
+      const refusal = refused(key);
+      if (refusal !== undefined) return refusal;
+      return callModel(session, scope, space + key, call);
+    },
+    progress: (text) => {
+      scope.beat();
+      if (typeof text !== "string") throw unfit(session, task, "progress", text, "Give a line of text");
+      emit(session, { type: "node.progress", node: task.node, task: task.id, text });
+    },
+    emit: (name, payload) => {
+      scope.beat();
+      if (typeof name !== "string") throw unfit(session, task, "an event the name", name, "Give a text");
+      admit(session.codec, payload, `the event "${name}"`, placeOf(session, { node: task.node, task: task.id }));
+      emit(session, { type: "custom", node: task.node, task: task.id, name, payload });
+    },
+    heartbeat: scope.beat,
+  };
+  return Object.defineProperty(runtime, "signal", lateSignal) as typeof runtime & Pick<NodeRuntime, "signal">;
+}
+
+const signalOf: unique symbol = Symbol("signal");
+
+/** Makes the signal when it is asked for. One getter for all: with a getter of its own each runtime would be a hash table. */
+const lateSignal: PropertyDescriptor & ThisType<{ readonly [signalOf]: () => AbortSignal }> = {
+  enumerable: true,
+  get() {
+    return this[signalOf]();
+  },
+};
+
+async function runStep<Value>(
+  session: Session,
+  scope: TaskScope,
+  key: string,
+  work: (at: { readonly signal: AbortSignal; readonly idempotencyKey: string }) => Value | Promise<Value>,
+  options: StepOptions,
+): Promise<Value> {
+  const { effect = "idempotent", name = key } = options;
+  const { task } = scope;
+  const value = await perform<Value>(session, {
+    task,
+    key,
+    kind: "step",
+    name,
+    effect,
+    abandoned: scope.ended,
+    execute: async (idempotencyKey) => {
+      try {
+        return await work({ signal: scope.signal(), idempotencyKey });
+      } catch (error) {
+        recordFailure(session, task, key, error);
+        throw error;
+      }
+    },
+  });
+  scope.beat();
+  return deepFreeze(value);
+}
+
+function declaredInterrupt(session: Session, node: NodeRecord, key: string): InterruptDeclaration {
+  const { interrupts } = session.plan.graph;
+  const declared = typeof key === "string" && Object.hasOwn(interrupts, key) ? interrupts[key] : undefined;
+  const listed = node.policy.asks?.includes(key) ?? true;
+  if (declared !== undefined && listed) return declared;
+  disregardPromises(key);
+  if (declared !== undefined)
+    throw new StatewrightError("unknown_interrupt", {
+      what: `the node "${node.name}" in graph "${session.plan.graph.name}" asked "${key}", which its asks do not list`,
+      next: `Add "${key}" to the asks of the node`,
+      place: placeOf(session, { node: node.name }),
+    });
+  throw new StatewrightError("unknown_interrupt", {
+    what: `the node "${node.name}" asked ${describeValue(key)}, which graph "${session.plan.graph.name}" does not declare`,
+    next:
+      typeof key === "string" && key.length < 100
+        ? `Add it to the graph's interrupts: { ${key}: z.object({ … }) }`
+        : `Ask one of its questions: ${Object.keys(interrupts)
+            .map((known) => `"${known}"`)
+            .join(", ")}`,
+    place: placeOf(session, { node: node.name }),
+  });
+}
+
+function readPayload(
+  session: Session,
+  task: Task,
+  key: string,
+  declared: InterruptDeclaration,
+  payload: unknown,
+): unknown {
+  const schema = payloadSchema(declared);
+  if (schema === undefined) return payload ?? null;
+  const parsed = parseWith(schema, payload);
+  if (parsed.ok) return parsed.value;
+  throw new StatewrightError("invalid_update", {
+    what: `the node "${task.node}" asked "${key}" with a payload that its schema refuses: ${issuesText(parsed.issues)}`,
+    next: "Show what the interrupt declares",
+    place: placeOf(session, { node: task.node }),
+    details: parsed.issues,
+    cause: parsed.cause,
+  });
+}
+
+/**
+ * The id of the question that a body asks now: of several of one key the one that showed the same, so that a body which
+ * asks them in another order after a resume gets each answer where it belongs; else the next in order.
+ */
+function nextQuestion(
+  rows: Saved["interrupts"],
+  asked: ReadonlySet<string>,
+  above: string,
+  own: string,
+  payload: string,
+): string {
+  const nth = (n: number): string => (n === 1 ? own : `${own}:${n}`);
+  let next = 1;
+  while (asked.has(nth(next))) next++;
+  if (!rows.has(above + nth(2))) return nth(next);
+  for (let n = 1; ; n++) {
+    const row = rows.get(above + nth(n));
+    if (row === undefined) return nth(next);
+    if (row.payload === payload && !asked.has(nth(n))) return nth(n);
+  }
+}
+
+/** A body that was cancelled, timed out or waits for a person starts no further effect. It may not be listening any more. */
+function abandoned(reason: unknown): Promise<never> {
+  const refusal = Promise.reject(reason);
+  refusal.catch(toldToNobody);
+  return refusal;
+}
+
+function toldToNobody(): void {
+  // The run has ended the body already and told why; a body that does listen still gets the rejection.
+}
+
+/** What a body gave one of the functions of its runtime, and cannot mean. */
+function unfit(session: Session, task: Task, what: string, given: unknown, next: string): StatewrightError {
+  disregardPromises(given);
+  return new StatewrightError("invalid_option", {
+    what: `the node "${task.node}" gave ${what} ${describeValue(given)}`,
+    next,
+    place: placeOf(session, { node: task.node, task: task.id }),
+  });
+}
+
+/** A misspelt `effect` would be repeated after a crash in silence. */
+function unfitStep(
+  session: Session,
+  task: Task,
+  key: string,
+  work: unknown,
+  options: StepOptions,
+): Promise<never> | undefined {
+  try {
+    if (typeof work !== "function")
+      throw unfit(session, task, `the step "${key}"`, work, "Give a function that does it");
+    if (Object.keys(options).length > 0) checkStepOptions(task, key, options);
+    return undefined;
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+const stepNames = optionNames<StepOptions>({ effect: true, name: true });
+
+function checkStepOptions(task: Task, key: string, options: StepOptions): void {
+  const owner = `the step "${key}" of the node "${task.node}"`;
+  checkOptions(owner, options, stepNames);
+  checkEffect(owner, options.effect);
+}
+
+function unfitKey(session: Session, task: Task, key: string, kept: boolean): StatewrightError {
+  const twice = key === "" ? "used an empty step key" : `used the step key "${key}" twice in one task`;
+  return new StatewrightError("repeated_step", {
+    what: `the node "${task.node}" ${kept ? `used the step key "${key}", which is kept for its error handler` : twice}`,
+    next: "Give each step of a task a key of its own, such as one with the item's id",
+    place: placeOf(session, { node: task.node, task: task.id }),
+  });
+}

@@ -1,0 +1,155 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { planRetention, type RetainedCheckpoint, type RetainedLine } from "../../src/checkpoint/retention.ts";
+
+/** A thread with branches, forks, calls of inner graphs and graphs that are kept, as runs write them. */
+const thread = fc
+  .array(
+    fc.record({
+      do: fc.constantFrom("step", "step", "step", "call", "kept", "fork"),
+      pick: fc.nat(100),
+      at: fc.nat(50),
+    }),
+    { minLength: 1, maxLength: 60 },
+  )
+  .map((items) => {
+    const lines = new Map<string, { from: number | undefined; checkpoints: RetainedCheckpoint[] }>();
+    lines.set("main", { from: undefined, checkpoints: [] });
+    let id = 0;
+    const write = (name: string, at: number, from?: number): void => {
+      const line = lines.get(name) ?? { from, checkpoints: [] };
+      lines.set(name, line);
+      id += 1;
+      line.checkpoints.push({ id, at, step: line.checkpoints.length, seq: id, run: "r1", source: "step" });
+    };
+    write("main", 0);
+    for (const { do: what, pick, at } of items) {
+      const branches = [...lines.keys()].filter((name) => !name.includes("/"));
+      const branch = branches[pick % branches.length] ?? "main";
+      const head = lines.get(branch)?.checkpoints.at(-1);
+      if (what === "fork") {
+        const own = [...lines.values()].flatMap(({ checkpoints }) => checkpoints);
+        const origin = [...lines].find(
+          ([name, { checkpoints }]) => !name.includes("/") && checkpoints.includes(own[pick % own.length] as never),
+        );
+        if (origin !== undefined) write(`b${lines.size}`, at, own[pick % own.length]?.id);
+      } else if (what === "step") write(branch, at);
+      else write(`${branch}/${what === "kept" ? "node" : `${head?.step ?? 0}:0`}`, at);
+    }
+    return [...lines].map(([name, line]): RetainedLine => ({ name, unfinished: undefined, once: false, ...line }));
+  });
+
+const retention = fc.record({
+  keepLast: fc.option(fc.integer({ min: 1, max: 5 }), { nil: undefined }),
+  since: fc.option(fc.nat(60), { nil: undefined }),
+});
+
+/** What is left of the lines when a plan is done. */
+function left(lines: readonly RetainedLine[], plan: ReturnType<typeof planRetention>): readonly RetainedLine[] {
+  return lines.flatMap((line) => {
+    const done = plan.lines.find(({ name }) => name === line.name);
+    if (done?.gone === true) return [];
+    const goes = (id: number): boolean => (done?.cuts ?? []).some(({ after, at }) => id > after && id <= at);
+    return [{ ...line, checkpoints: line.checkpoints.filter(({ id }) => !goes(id)) }];
+  });
+}
+
+function ids(lines: readonly RetainedLine[]): readonly number[] {
+  return lines.flatMap(({ checkpoints }) => checkpoints.map(({ id }) => id)).toSorted((one, other) => one - other);
+}
+
+describe("what retention keeps, of any thread", () => {
+  test("the head of each branch, what was asked for, where lines begin, and what a graph that is kept held there", () => {
+    fc.assert(
+      fc.property(thread, retention, (lines, kept) => {
+        const after = left(lines, planRetention(lines, kept, Number.POSITIVE_INFINITY));
+        const stays = new Set(ids(after));
+        for (const line of lines) {
+          const branch = !line.name.includes("/");
+          if (line.from !== undefined && after.some(({ name }) => name === line.name))
+            expect(stays).toContain(line.from);
+          if (!branch) continue;
+          const wanted = line.checkpoints.slice(-(kept.keepLast ?? 1));
+          for (const { id } of wanted) expect(stays).toContain(id);
+          for (const { id, at } of line.checkpoints) if (at >= (kept.since ?? 100)) expect(stays).toContain(id);
+          const node = lines.find(({ name }) => name === `${line.name}/node`)?.checkpoints ?? [];
+          for (const { id } of line.checkpoints) {
+            const then = node.findLast((each) => each.id < id);
+            if (stays.has(id) && then !== undefined) expect(stays).toContain(then.id);
+          }
+          if (node.length > 0) expect(stays).toContain(node.at(-1)?.id);
+        }
+      }),
+    );
+  });
+
+  test("a call goes with the checkpoint that called it, when nothing goes on from it", () => {
+    fc.assert(
+      fc.property(thread, retention, (lines, kept) => {
+        const stays = new Set(ids(left(lines, planRetention(lines, kept, Number.POSITIVE_INFINITY))));
+        for (const { name, checkpoints } of lines.filter((line) => /\/\d+:\d+$/.test(line.name))) {
+          const parent = lines.find((line) => line.name === name.slice(0, name.lastIndexOf("/")));
+          for (const { id } of checkpoints) {
+            const caller = parent?.checkpoints.findLast((each) => each.id < id);
+            if (caller !== undefined && !stays.has(caller.id)) expect(stays).not.toContain(id);
+          }
+        }
+      }),
+    );
+  });
+
+  test("a call in which something happened once stays while a fork may make it anew", () => {
+    fc.assert(
+      fc.property(thread, retention, (plain, kept) => {
+        const lines = plain.map((line) => ({ ...line, once: true }));
+        const after = left(lines, planRetention(lines, kept, Number.POSITIVE_INFINITY));
+        for (const { name, checkpoints } of lines.filter((line) => /\/\d+:\d+$/.test(line.name))) {
+          const parentName = name.slice(0, name.lastIndexOf("/"));
+          const first = checkpoints[0]?.id ?? 0;
+          const caller = lines
+            .find((line) => line.name === parentName)
+            ?.checkpoints.findLast(({ id }) => id < first)?.id;
+          const oldest = after.find((line) => line.name === parentName)?.checkpoints[0]?.id ?? 0;
+          if ((caller ?? 0) >= oldest) expect(after.map((line) => line.name)).toContain(name);
+        }
+      }),
+    );
+  });
+
+  test("is the same when it is removed a few at a time, and then nothing more goes", () => {
+    fc.assert(
+      fc.property(thread, retention, fc.integer({ min: 1, max: 7 }), (lines, kept, limit) => {
+        const whole = left(lines, planRetention(lines, kept, Number.POSITIVE_INFINITY));
+        let some: readonly RetainedLine[] = lines;
+        for (let plan = planRetention(some, kept, limit); plan.removed > 0; plan = planRetention(some, kept, limit)) {
+          expect(plan.removed).toBeLessThanOrEqual(limit);
+          some = left(some, plan);
+        }
+        // Where a line goes whole, what it went on from is not needed any more.
+        for (let plan = planRetention(whole, kept, 100); plan.removed > 0; ) {
+          expect(ids(left(whole, plan))).toEqual(ids(some));
+          break;
+        }
+        expect(ids(some).every((id) => ids(whole).includes(id))).toBe(true);
+        expect(planRetention(some, kept, limit).removed).toBe(0);
+      }),
+    );
+  });
+
+  test("cuts hold exactly what goes, each between checkpoints that stay", () => {
+    fc.assert(
+      fc.property(thread, retention, fc.integer({ min: 1, max: 50 }), (lines, kept, limit) => {
+        const plan = planRetention(lines, kept, limit);
+        expect(ids(lines).length - ids(left(lines, plan)).length).toBe(plan.removed);
+        for (const { name, cuts, gone } of plan.lines) {
+          const all = lines.find((line) => line.name === name)?.checkpoints.map(({ id }) => id) ?? [];
+          for (const { after, at } of cuts) {
+            expect(after === 0 || all.includes(after)).toBe(true);
+            expect(all).toContain(at);
+          }
+          if (gone) expect(cuts).toHaveLength(1);
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,338 @@
+/** The kernel of a graph moves the parts of its machine only, and does in everything what the whole machine does. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { AnyEventObject } from "xstate";
+import * as z from "zod";
+import { committingValue, executingValue } from "../../src/compile/machine.ts";
+import {
+  checkGraph,
+  defineGraph,
+  defineState,
+  END,
+  fork,
+  type Graph,
+  goto,
+  gotos,
+  history,
+  isStatewrightError,
+  join,
+  memoryStore,
+  resume,
+  route,
+  run,
+  START,
+  sends,
+  subgraph,
+  task,
+} from "../../src/index.ts";
+import { createGraphKernel } from "../../src/run/graph-kernel.ts";
+import { createKernel, createTableKernel, type Effect, type Kernel, type Snapshot } from "../../src/run/kernel.ts";
+import { kernelOf } from "../../src/run/kernel-of.ts";
+import { anyDrawings, graphOf, ifCompiled, soundDrawings } from "../inspect/random-graphs.ts";
+import { eventsOf, failureOf } from "../support/failure.ts";
+
+function wholeOf(graph: Graph): Kernel {
+  return createTableKernel(graph.machine, (event) => JSON.stringify(event));
+}
+
+function kernelsOf(graph: Graph): readonly [whole: Kernel, parts: Kernel] {
+  const within = wholeOf(graph);
+  return [wholeOf(graph), createGraphKernel(graph, () => within)];
+}
+
+/** All that a step says: where it leads, what it wants done, which guards were asked; or how it was refused. */
+function told(kernel: Kernel, from: Snapshot, event: AnyEventObject): unknown {
+  try {
+    const [next, effects, { guards }] = kernel.step(from, event);
+    // An error that no state handles stops all that is under way, in the order in which this kernel saw it start.
+    const told = next.status === "error" ? effects.toSorted(byId) : effects;
+    return { ...standing(next), effects: told, guards };
+  } catch (error) {
+    if (!isStatewrightError(error)) throw error;
+    const { accepts = [], ...details } = error.details as { readonly accepts?: readonly string[] };
+    return { code: error.code, details, accepts: accepts.toSorted() };
+  }
+}
+
+function byId(one: Effect, other: Effect): number {
+  return JSON.stringify(one) < JSON.stringify(other) ? -1 : 1;
+}
+
+function standing({ value, context, status, tags, output, error }: Snapshot): object {
+  return { value, context, status, tags: [...tags].toSorted(), output, error };
+}
+
+/** All that may happen to a graph of these nodes, whether a state takes it or not; `more` are sets of next nodes. */
+function eventsFor(nodes: readonly string[], more: readonly (readonly string[])[]): readonly AnyEventObject[] {
+  const error = new Error("broken");
+  return [
+    { type: "step.commit", to: [] },
+    { type: "step.commit", to: ["nobody"] },
+    ...more.map((to) => ({ type: "step.commit", to })),
+    ...[...nodes, "nobody", "driver", "node"].flatMap((node) => [
+      { type: "step.commit", to: [node] },
+      { type: "task.interrupted", node },
+      { type: "task.failed", node },
+      { type: `xstate.done.actor.${node}` },
+      { type: `xstate.done.actor.${node}.commit` },
+      { type: `xstate.error.actor.${node}`, error },
+    ]),
+    { type: "task.failed" },
+    { type: "step.commit" },
+    { type: "run.resumed" },
+    { type: "something.else" },
+  ];
+}
+
+/** Offer every event to both kernels in each state of a way by chance. Gives how many were taken and refused. */
+function compareOn(
+  graph: Graph,
+  events: readonly AnyEventObject[],
+  steps: number,
+  chance: () => number,
+): { readonly taken: number; readonly refused: number } {
+  const [whole, parts] = kernelsOf(graph);
+  const counts = { taken: 0, refused: 0 };
+  let [at, beside] = [whole.initial()[0], parts.initial()[0]];
+  for (let step = 0; step < steps; step++) {
+    expect(standing(beside)).toEqual(standing(at));
+    expect([...parts.accepts(beside)].toSorted()).toEqual([...whole.accepts(at)].toSorted());
+    const takes: AnyEventObject[] = [];
+    for (const event of events) {
+      const expected = told(whole, at, event);
+      expect(told(parts, beside, event)).toEqual(expected);
+      // Once more, from what the kernel remembers.
+      expect(told(parts, beside, event)).toEqual(expected);
+      if ("value" in (expected as object)) takes.push(event);
+    }
+    counts.taken += takes.length;
+    counts.refused += events.length - takes.length;
+    // An error that no state handles ends the machine: that way is short.
+    const lively = takes.filter(({ type }) => !type.startsWith("xstate.error.") || chance() % 50 === 0);
+    const event = lively[chance() % Math.max(1, lively.length)];
+    if (event === undefined) break;
+    [at, beside] = [whole.step(at, event)[0], parts.step(beside, event)[0]];
+    // A process that takes the run over begins with the value alone.
+    if (chance() % 4 === 0 && at.status === "active")
+      [at, beside] = [whole.restore(at.value), parts.restore(JSON.parse(JSON.stringify(beside.value)))];
+  }
+  return counts;
+}
+
+const way = fc.infiniteStream(fc.nat());
+
+function drawn(stream: Iterator<number>): () => number {
+  return () => Number(stream.next().value);
+}
+
+describe("the kernel of a graph's parts equals that of its whole machine", () => {
+  test.each([
+    ["sound graphs", soundDrawings(2), 40],
+    ["any graphs", anyDrawings, 120],
+  ])("in states, effects, guards and refusals, for %s", (_name, drawings, numRuns) => {
+    const counts = { taken: 0, refused: 0, parallel: 0, sequential: 0 };
+    fc.assert(
+      fc.property(drawings, way, (drawing, stream) => {
+        const graph = ifCompiled(() => graphOf(drawing, () => 0));
+        if (graph === undefined) return;
+        const chance = drawn(stream);
+        const nodes = [...graph.nodes.keys()];
+        const sets = Array.from({ length: 6 }, () => nodes.filter(() => chance() % 3 === 0));
+        const { taken, refused } = compareOn(graph, eventsFor(nodes, sets), 8, chance);
+        counts.taken += taken;
+        counts.refused += refused;
+        counts[graph.machine.root.type === "parallel" ? "parallel" : "sequential"] += 1;
+      }),
+      { numRuns, seed: 30 },
+    );
+    for (const count of Object.values(counts)) expect(count).toBeGreaterThan(3);
+  });
+
+  test("wherever a value leads: its own, one of a graph with fewer nodes, and none of a graph's", () => {
+    const counts = { restored: 0, refused: 0 };
+    fc.assert(
+      fc.property(anyDrawings, way, (drawing, stream) => {
+        const graph = ifCompiled(() => graphOf(drawing, () => 0));
+        if (graph === undefined) return;
+        const chance = drawn(stream);
+        const [whole, parts] = kernelsOf(graph);
+        const nodes = [...graph.nodes.keys()];
+        const some = nodes.filter(() => chance() % 2 === 0);
+        for (const value of [
+          committingValue(graph, some.length === 0 ? [START] : some),
+          executingValue(graph, some),
+          Object.fromEntries(some.map((node) => [node, "executing"])),
+          Object.fromEntries(
+            ["driver", ...nodes].toReversed().map((name) => [name, name === "driver" ? "done" : "idle"]),
+          ),
+          nodes[0] ?? "",
+          { [nodes[0] ?? ""]: "nowhere" },
+          { nobody: "executing" },
+          "nowhere",
+          "toString",
+          { driver: "toString" },
+        ]) {
+          const [expected, given] = [whole, parts].map((kernel) => {
+            try {
+              return standing(kernel.restore(value));
+            } catch (error) {
+              return String(error);
+            }
+          });
+          expect(given).toEqual(expected);
+          counts[typeof expected === "string" ? "refused" : "restored"] += 1;
+        }
+      }),
+      { numRuns: 60, seed: 31 },
+    );
+    for (const count of Object.values(counts)) expect(count).toBeGreaterThan(50);
+  });
+
+  test("for a graph that is wider than what is remembered, and for node names of every kind", () => {
+    const names = Array.from({ length: 230 }, (_, index) => `n${index}`);
+    for (const nodes of [
+      names,
+      ["node", "not-node", "other", "region", "witness", "commit", "executing", "idle", "x"],
+    ]) {
+      const graph = defineGraph({ name: "wide", state: defineState({}) })
+        .nodes(Object.fromEntries(["first", ...nodes].map((name) => [name, () => undefined])))
+        .edges({ [START]: "first", first: nodes, ...Object.fromEntries(nodes.map((name) => [name, END])) }) as Graph;
+      const [, kernel] = kernelsOf(graph);
+      const plain = createKernel(graph.machine);
+      let [at, beside] = [plain.initial()[0], kernel.initial()[0]];
+      for (const event of [
+        { type: "step.commit", to: ["first"] },
+        { type: "xstate.done.actor.first" },
+        { type: "step.commit", to: nodes },
+        ...nodes.slice(0, 5).map((node) => ({ type: `xstate.done.actor.${node}` })),
+        { type: "task.interrupted", node: nodes[5] },
+        { type: "task.failed", node: nodes[6] },
+        { type: "run.resumed" },
+      ]) {
+        expect(told(kernel, beside, event)).toEqual(told(plain, at, event));
+        [at, beside] = [plain.step(at, event)[0], kernel.step(beside, event)[0]];
+      }
+    }
+  });
+});
+
+test("a kernel that has met more combinations of nodes than it remembers stays right", () => {
+  const names = Array.from({ length: 150 }, (_, index) => `n${index}`);
+  const graph = defineGraph({ name: "wide", state: defineState({}) })
+    .nodes(Object.fromEntries(names.map((name) => [name, () => undefined])))
+    .edges({ [START]: names, ...Object.fromEntries(names.map((name) => [name, END])) }) as Graph;
+  const kernel = createGraphKernel(graph, () => {
+    throw new Error("the whole machine was made");
+  });
+  const begun = kernel.step(kernel.initial()[0], { type: "step.commit", to: ["n0"] })[0];
+  let at = begun;
+  for (let round = 0; round < 1_500; round++) {
+    const [one, other] = [`n${round % 150}`, `n${(round * 7 + 1) % 149}`];
+    for (const node of Object.entries(at.value as object).filter(
+      ([name, leaf]) => name !== "driver" && leaf !== "idle",
+    ))
+      at = kernel.step(at, { type: `xstate.done.actor.${node[0]}` })[0];
+    at = kernel.step(at, { type: "step.commit", to: [one, other] })[0];
+    expect(at.value).toEqual(executingValue(graph, [one, other]));
+  }
+  expect(kernel.step(begun, { type: "xstate.done.actor.n0" })[0].value).toEqual(committingValue(graph, ["n0"]));
+});
+
+describe("the whole machine of a graph", () => {
+  const nothing = (): undefined => undefined;
+
+  /** A graph that fails when somebody asks for its machine. */
+  function withoutMachine<Given extends object>(graph: Given): Given {
+    return Object.defineProperties(
+      {},
+      {
+        ...Object.getOwnPropertyDescriptors(graph),
+        machine: {
+          enumerable: true,
+          get: () => {
+            throw new Error("the whole machine was made");
+          },
+        },
+      },
+    ) as Given;
+  }
+
+  const State = defineState({ n: z.number().default(0), items: z.array(z.string()).default(["a", "b"]) });
+
+  const line = withoutMachine(
+    defineGraph({ name: "line", state: State, interrupts: { ok: z.boolean() } })
+      .nodes({
+        one: nothing,
+        ask: async (_state, { interrupt }) => ({ n: (await interrupt("ok")) ? 1 : 2 }),
+        two: (state) => goto(state.n > 0 ? "three" : "one"),
+        three: nothing,
+      })
+      .edges({
+        [START]: "one",
+        one: "ask",
+        ask: "two",
+        two: gotos("one", "three"),
+        three: route(["one", END], () => END),
+      }),
+  );
+
+  const inner = withoutMachine(
+    defineGraph({ name: "inner", state: State })
+      .nodes({ a: nothing })
+      .edges({ [START]: "a", a: END }),
+  );
+
+  const fan = withoutMachine(
+    defineGraph({ name: "fan", state: State, interrupts: { ok: z.boolean() } })
+      .nodes({
+        plan: nothing,
+        each: task(z.string(), nothing),
+        ask: async (_state, { interrupt }) => {
+          await interrupt("ok");
+        },
+        below: subgraph(inner, { input: () => ({}), output: () => undefined }),
+        fails: (state) => {
+          if (state.n === 0) throw new Error("not yet");
+        },
+        meet: { run: nothing, defer: true },
+      })
+      .edges({
+        [START]: "plan",
+        plan: ["ask", "below", "fails"],
+        ask: sends("each", (state) => state.items, { otherwise: "meet" }),
+        each: join("meet"),
+        below: "meet",
+        fails: "meet",
+        meet: END,
+      }),
+  );
+
+  test("is not made by a run, its events, its questions, its failures and its forks", async () => {
+    const store = memoryStore();
+    for (const [graph, thread] of [
+      [line, "line"],
+      [fan, "fan"],
+    ] as const) {
+      const first = run(graph as Graph, { store, thread, input: {} });
+      const events = eventsOf(first);
+      if (thread === "fan") await failureOf(first.result, "node_failed");
+      else expect((await first.result).status).toBe("waiting");
+      expect(events.some((event) => event.type === "transition.taken" && event.guards.length > 0)).toBe(true);
+      for await (const { checkpointId } of history(graph as Graph, { store, thread }))
+        await fork(graph as Graph, { store, thread, at: checkpointId, name: `at-${checkpointId}` });
+    }
+    const done = await resume(line as Graph, { store, thread: "line", answers: { ok: true } }).result;
+    expect(done.status).toBe("done");
+  });
+
+  test("is made when it is walked", () => {
+    expect(() => checkGraph(line as Graph)).toThrow("the whole machine was made");
+  });
+
+  test("is not asked about an event that a part takes", () => {
+    const kernel = kernelOf(line as Graph);
+    const [at] = kernel.step(kernel.initial()[0], { type: "step.commit", to: ["one"] });
+    expect(at.value).toEqual({ one: "executing" });
+    expect(() => kernel.step(at, { type: "run.resumed" })).toThrow("the whole machine was made");
+  });
+});

@@ -1,0 +1,140 @@
+/** Copies of a file that is written: by the store itself they are whole, by hand they may not be, and say so. */
+import { copyFileSync, existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type LogLevel, systemWorld } from "@statewright/core";
+import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type Child, startChild } from "./support/child.ts";
+import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
+import { folder } from "./support/stores.ts";
+
+let home: ReturnType<typeof folder>;
+let file: string;
+let copy: string;
+let opened: SqliteStore[];
+let child: Child | undefined;
+let warnings: string[];
+
+const world = systemWorld({
+  log: (level: LogLevel, message: string) => {
+    if (level === "warn") warnings.push(message);
+  },
+});
+
+beforeEach(() => {
+  home = folder();
+  file = join(home.path, "agent.db");
+  copy = join(home.path, "copy.db");
+  opened = [];
+  warnings = [];
+});
+
+afterEach(async () => {
+  for (const each of opened) each.close();
+  await child?.kill();
+  child = undefined;
+  home.remove();
+});
+
+function open(path: string): SqliteStore {
+  const store = sqliteStore(path, { durability: "normal", world });
+  opened.push(store);
+  return store;
+}
+
+async function steps(store: SqliteStore, thread: string, count: number): Promise<void> {
+  const claim = await store.claim({ ...graph, thread });
+  for (let id = 1; id <= count; id++) await tell(store, superstep(thread, claim, id));
+}
+
+function numbers(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, at) => String(at + 1));
+}
+
+test("F5 a backup taken while this store writes is a prefix of its commits, and opens without a warning", async () => {
+  const store = open(file);
+  const claim = await store.claim({ ...graph, thread: "t" });
+  for (let id = 1; id <= 200; id++) await tell(store, superstep("t", claim, id, "x".repeat(2_000)));
+  const backup = store.backup(copy);
+  for (let id = 201; id <= 260; id++) await tell(store, superstep("t", claim, id, String(id)));
+  await backup;
+  const restored = open(copy);
+  const items = await itemsOf(restored, "t");
+  expect(items.length).toBeGreaterThanOrEqual(200);
+  expect(items).toEqual((await itemsOf(store, "t")).slice(0, items.length));
+  expect((await restored.verify()).faults).toEqual([]);
+  expect(warnings).toEqual([]);
+  expect((await restored.claim({ ...graph, thread: "t" })).recovered).toBe(true);
+});
+
+test("F5 a backup taken while another process writes without a pause is a prefix of its commits", async () => {
+  child = await startChild(file);
+  const { epoch } = await child.claim("t");
+  let told = 0;
+  child.onTold((step) => {
+    told = Number(step);
+  });
+  void child.ask({ do: "forever", thread: "t", epoch });
+  const store = open(file);
+  for (let nth = 1; nth <= 3; nth++) {
+    const before = told;
+    await store.backup(`${copy}-${nth}`);
+    const restored = open(`${copy}-${nth}`);
+    const items = await itemsOf(restored, "t");
+    expect(items.length).toBeGreaterThanOrEqual(before);
+    expect(items).toEqual(numbers(items.length));
+    expect((await restored.verify()).faults).toEqual([]);
+  }
+  expect(warnings).toEqual([]);
+});
+
+test("a backup takes no file's place unless it is asked to, and leaves nothing behind that is not whole", async () => {
+  const store = open(file);
+  await steps(store, "t", 3);
+  writeFileSync(copy, "mine");
+  await expect(store.backup(copy)).rejects.toMatchObject({ code: "store_exists" });
+  await expect(store.backup(join(home.path, "nowhere", "copy.db"))).rejects.toMatchObject({ code: "store_failed" });
+  await store.backup(copy, { overwrite: true });
+  expect(await itemsOf(open(copy), "t")).toEqual(numbers(3));
+  expect(readdirSync(home.path).filter((name) => name.includes("partial"))).toEqual([]);
+});
+
+test("F5 a file that was copied without its log warns when it is opened, one with its log or closed does not", async () => {
+  const store = open(file);
+  await steps(store, "t", 20);
+  copyFileSync(file, copy);
+  const stale = open(copy);
+  expect(warnings).toEqual([expect.stringContaining("copied without its log")]);
+  expect((await itemsOf(stale, "t")).length).toBeLessThan(20);
+
+  warnings.length = 0;
+  const whole = join(home.path, "whole.db");
+  for (const part of ["", "-wal"]) copyFileSync(file + part, whole + part);
+  expect(await itemsOf(open(whole), "t")).toEqual(numbers(20));
+  store.close();
+  expect(existsSync(`${file}-wal`)).toBe(false);
+  const closed = join(home.path, "closed.db");
+  copyFileSync(file, closed);
+  expect(await itemsOf(open(closed), "t")).toEqual(numbers(20));
+  expect(await itemsOf(open(file), "t")).toEqual(numbers(20));
+  expect(warnings).toEqual([]);
+});
+
+test("F5 a young file that was copied without its log warns too", async () => {
+  await steps(open(file), "t", 1);
+  copyFileSync(file, copy);
+  open(copy);
+  expect(warnings).toEqual([expect.stringContaining("copied without its log")]);
+});
+
+test("the file of a process that was killed does not warn, also after others have read it", async () => {
+  child = await startChild(file);
+  const { epoch } = await child.claim("t");
+  await child.ask({ do: "step", thread: "t", epoch, id: 1 });
+  await child.kill();
+  const reading = open(file);
+  expect(await itemsOf(reading, "t")).toEqual(["1"]);
+  reading.close();
+  expect(await itemsOf(open(file), "t")).toEqual(["1"]);
+  expect(warnings).toEqual([]);
+});

@@ -1,0 +1,99 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type StatewrightError, systemWorld } from "@statewright/core";
+import { sqliteStore } from "@statewright/sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openDatabase } from "../src/database.ts";
+import { runLimited } from "./support/limited.ts";
+import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
+import { folder } from "./support/stores.ts";
+
+let home: ReturnType<typeof folder>;
+let file: string;
+
+beforeEach(() => {
+  home = folder();
+  file = join(home.path, "agent.db");
+});
+
+afterEach(() => home.remove());
+
+/** Another program that has the file open. */
+async function stranger(): Promise<{ order(what: "take" | "give"): Promise<void>; end(): void }> {
+  const child: ChildProcess = fork(fileURLToPath(new URL("./support/holding-main.ts", import.meta.url)), [file], {
+    execArgv: [],
+  });
+  const said = (what: string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      child.once("exit", () => reject(new Error("the other program ended")));
+      child.on("message", (message) => {
+        if (message === what) resolve();
+      });
+    });
+  await said("ready");
+  return {
+    order: async (what) => {
+      const done = said(what);
+      child.send(what);
+      await done;
+    },
+    end: () => child.kill("SIGKILL"),
+  };
+}
+
+describe("F4 a file that others write too", () => {
+  test("F4 another program that holds the lock keeps nobody from reading, from its own work, or from the commit in the end", async () => {
+    const waits: number[] = [];
+    const world = systemWorld();
+    const log: typeof world.log = (_level, text, fields) => {
+      if (text.includes("locked")) waits.push(Number(fields?.["delayMs"]));
+    };
+    const store = sqliteStore(file, { world: { ...world, log } });
+    const claim = await store.claim({ ...graph, thread: "t" });
+    await tell(store, superstep("t", claim, 1));
+    const other = await stranger();
+    await other.order("take");
+    let told: "saved" | StatewrightError["code"] | undefined;
+    const saved = tell(store, superstep("t", claim, 2)).then(
+      () => {
+        told = "saved";
+      },
+      (error: StatewrightError) => {
+        told = error.code;
+      },
+    );
+    // The event loop goes round while the store waits: each turn here comes between two attempts of it.
+    while (waits.length < 4) await new Promise<void>((resolve) => setImmediate(resolve));
+    expect(told).toBeUndefined();
+    expect(waits.slice(0, 4)).toEqual([2, 4, 8, 16]);
+    expect(await itemsOf(store, "t")).toEqual(["1"]);
+    await other.order("give");
+    await saved;
+    expect(told).toBe("saved");
+    expect(await itemsOf(store, "t")).toEqual(["1", "2"]);
+    other.end();
+    store.close();
+  });
+
+  test("F4 two processes with four writers each: every commit is told, and no error reaches anybody", async () => {
+    const commits = 40;
+    const ends = await Promise.all(
+      ["one", "two"].map((name) => runLimited("./writers-main.ts", [file, name, "4", String(commits)])),
+    );
+    expect(ends.map(({ code, said, complaints }) => [code, said, complaints])).toEqual([
+      [0, "[]", ""],
+      [0, "[]", ""],
+    ]);
+    const store = sqliteStore(file);
+    for (const name of ["one", "two"])
+      for (let writer = 0; writer < 4; writer++) expect(await itemsOf(store, `${name}${writer}`)).toHaveLength(commits);
+    store.close();
+  });
+
+  test("inside of SQLite nobody waits longer than 20 ms", () => {
+    const { db } = openDatabase(file);
+    expect(db.pragma("busy_timeout", { simple: true })).toBeLessThanOrEqual(20);
+    db.close();
+  });
+});

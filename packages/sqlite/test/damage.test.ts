@@ -1,0 +1,182 @@
+import { join } from "node:path";
+import { fork, isStatewrightError, resume, run, systemWorld, type World } from "@statewright/core";
+import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { change } from "./support/file.ts";
+import { first, growing, happened, upTo } from "./support/growing.ts";
+import { graph, question, running, superstep, tell } from "./support/rows.ts";
+import { folder } from "./support/stores.ts";
+
+let home: ReturnType<typeof folder>;
+let file: string;
+let diary: string;
+
+beforeEach(() => {
+  home = folder();
+  file = join(home.path, "agent.db");
+  diary = join(home.path, "diary.txt");
+});
+
+afterEach(() => home.remove());
+
+/** What the refusal of a read says of the way out. */
+async function refusal(work: Promise<unknown>): Promise<{ readonly details: unknown; readonly message: string }> {
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (!isStatewrightError(error, "store_corrupt")) throw new Error(`not refused as damaged: ${String(error)}`);
+  return error;
+}
+
+describe("a damaged thread", () => {
+  /** What is damaged, and the checkpoint that is offered; a run of 6 rounds has checkpoints 1 to 7. */
+  const damages: Readonly<Record<string, { readonly sql: string; readonly lastGood: number }>> = {
+    "the newest control state": {
+      sql: "UPDATE checkpoints SET control = replace(control, 'grow', 'glow') WHERE key & 0xffffff = 5",
+      lastGood: 4,
+    },
+    "a change that the newest state needs": {
+      sql: "UPDATE deltas SET text = '99' WHERE key & 0xffffff = 5 AND text = '4'",
+      lastGood: 4,
+    },
+    "several checkpoints": {
+      sql: "UPDATE checkpoints SET hash = 'x' WHERE key & 0xffffff IN (3, 4, 5) AND key >> 24 = 1",
+      lastGood: 2,
+    },
+  };
+  for (const [what, { sql, lastGood }] of Object.entries(damages)) {
+    test(`F6 (${what}) is refused with the last good checkpoint, from which a fork goes on; what is damaged stays refused`, async () => {
+      const rounds = 6;
+      const graphs = growing(diary, 20, rounds);
+      const store = sqliteStore(file);
+      const interrupted = run(graphs, { store, thread: "t", input: first, maxSteps: 4 }).result;
+      await expect(interrupted).rejects.toMatchObject({ code: "step_limit" });
+      await run(growing(join(home.path, "other.txt"), 20, 3), { store, thread: "u", input: first }).result;
+      store.close();
+      expect(change(file, (db) => db.prepare(sql).run().changes)).toBeGreaterThan(0);
+      const damaged = sqliteStore(file);
+      const { details, message } = await refusal(resume(graphs, { store: damaged, thread: "t" }).result);
+      expect(details).toEqual({ thread: "t", branch: "main", lastGood });
+      expect(message).toContain(`Fork from checkpoint ${lastGood} of the branch "main"`);
+      await fork(graphs, { store: damaged, thread: "t", at: lastGood, name: "repaired" });
+      const going = { store: damaged, thread: "t", branch: "repaired", onceElsewhere: "reuse", maxSteps: 100 } as const;
+      expect(await resume(graphs, going).result).toMatchObject({ status: "done", state: { round: rounds } });
+      expect(new Set(happened(diary))).toEqual(new Set(upTo(rounds)));
+      await refusal(resume(graphs, { store: damaged, thread: "t", branch: "main" }).result);
+      expect((await damaged.history("u", { limit: 10 })).length).toBe(4);
+      expect((await damaged.threads()).map(({ id }) => id).sort()).toEqual(["t", "u"]);
+      damaged.close();
+    });
+  }
+
+  test("of which no checkpoint can be read says so", async () => {
+    const store = sqliteStore(file);
+    await run(growing(diary, 20, 2), { store, thread: "t", input: first }).result;
+    store.close();
+    change(file, (db) => db.exec("UPDATE checkpoints SET hash = 'x'"));
+    const damaged = sqliteStore(file);
+    const { details, message } = await refusal(damaged.head("t"));
+    expect(details).toEqual({ thread: "t", branch: "main", lastGood: undefined });
+    expect(message).toContain("no checkpoint of the branch can be read");
+    damaged.close();
+  });
+
+  test("of an answered question alone does not keep a fork from its newest checkpoint: it is asked again", async () => {
+    const store = sqliteStore(file);
+    const graphs = growing(diary, 20, 2);
+    await run(graphs, { store, thread: "t", input: first }).result;
+    const claim = await store.claim({ ...graph, graph: "growing", thread: "t" });
+    const answered = { ...question("q1", "yes"), step: claim.head?.step ?? 0 };
+    const at = { thread: "t", branch: "main", epoch: claim.epoch, seq: claim.nextSeq };
+    await tell(store, { ...at, interrupts: [answered], release: true });
+    store.close();
+    change(file, (db) => db.exec("UPDATE interrupts SET answer = '\"no\"'"));
+    const damaged = sqliteStore(file);
+    const { details } = await refusal(damaged.interrupts("t", "main"));
+    expect(details).toMatchObject({ lastGood: claim.head?.id });
+    await fork(graphs, { store: damaged, thread: "t", at: claim.head?.id ?? 0, name: "again" });
+    expect(await damaged.interrupts("t", "again")).toEqual([]);
+    damaged.close();
+  });
+});
+
+describe("lists of many threads", () => {
+  const logged: string[] = [];
+  const world: World = {
+    ...systemWorld(),
+    log: (_level, text, fields) => logged.push(`${text} ${JSON.stringify(fields)}`),
+  };
+
+  async function waiting(store: SqliteStore, thread: string, dueAt: number): Promise<void> {
+    const claim = await store.claim({ ...graph, thread });
+    await tell(store, { ...superstep(thread, claim, 1), run: running("r1", thread) });
+    const { answer: _, answeredAt: _at, ...open } = question("q1", "");
+    await tell(store, {
+      thread,
+      branch: "main",
+      epoch: claim.epoch,
+      seq: 1,
+      run: { ...running("r1", thread), status: "waiting" },
+      interrupts: [open],
+      timers: [{ arm: { id: "wait", kind: "after", generation: 1, dueAt, about: thread } }],
+      release: true,
+    });
+  }
+
+  test("leave out a damaged row, say so in the log, and still give as many as were asked for", async () => {
+    logged.length = 0;
+    const store = sqliteStore(file);
+    for (const [index, thread] of ["a", "b", "c", "d"].entries()) await waiting(store, thread, 1_000 + index);
+    store.close();
+    change(file, (db) => {
+      const ofB = "(SELECT b.key FROM branches b JOIN threads t ON t.key = b.thread WHERE t.id = 'b')";
+      db.exec(`UPDATE interrupts SET payload = '"other"' WHERE branch = ${ofB}`);
+      db.exec(`UPDATE timers SET about = 'other' WHERE branch = ${ofB}`);
+      db.exec(`UPDATE runs SET attempt = 77 WHERE branch = ${ofB}`);
+    });
+    const damaged = sqliteStore(file, { world });
+    const threadsOf = (rows: readonly { readonly thread: string }[]): string =>
+      rows.map(({ thread }) => thread).join("");
+    expect(threadsOf(await damaged.questions())).toBe("dca");
+    expect(threadsOf(await damaged.questions({ limit: 3 }))).toBe("dca");
+    expect(threadsOf(await damaged.timers({ limit: 2 }))).toBe("ac");
+    expect(threadsOf(await damaged.runs({ limit: 3 }))).toBe("dca");
+    expect(logged).toHaveLength(4);
+    expect(logged.join("\n")).toContain('"thread":"b"');
+    await refusal(damaged.questions({ thread: "b" }));
+    await refusal(damaged.timers({ thread: "b" }));
+    await refusal(damaged.runs({ thread: "b" }));
+    expect((await damaged.verify()).faults.map(({ thread }) => thread)).toContain("b");
+    damaged.close();
+  });
+});
+
+test("a file whose list of threads, branches or channels is damaged is not opened", async () => {
+  const store = sqliteStore(file);
+  for (let index = 0; index < 5; index++) await store.claim({ ...graph, thread: `t${index}` });
+  store.close();
+  change(file, (db) => {
+    db.unsafeMode(true);
+    db.pragma("writable_schema = ON");
+    // The index of branches is that of another table now: its entries lead nowhere.
+    db.exec(
+      "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_graphs_1') WHERE name = 'sqlite_autoindex_branches_1'",
+    );
+  });
+  expect(() => sqliteStore(file)).toThrow(
+    expect.objectContaining({ code: "store_corrupt", message: expect.stringContaining("branches") }),
+  );
+});
+
+test("history of a thread of which an older checkpoint is damaged is given up to there", async () => {
+  const store = sqliteStore(file);
+  const graphs = growing(diary, 20, 5);
+  await run(graphs, { store, thread: "t", input: first }).result;
+  store.close();
+  change(file, (db) => db.exec("UPDATE checkpoints SET hash = 'x' WHERE key & 0xffffff = 2"));
+  const damaged = sqliteStore(file);
+  await refusal(damaged.history("t", { limit: 10 }));
+  expect((await damaged.history("t", { limit: 3 })).map(({ id }) => id)).toEqual([6, 5, 4]);
+  damaged.close();
+});

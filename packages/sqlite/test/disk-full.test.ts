@@ -1,0 +1,213 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Commit, StatewrightError } from "@statewright/core";
+import { resume, run } from "@statewright/core";
+import { sqliteStore } from "@statewright/sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { first, growing, happened, upTo } from "./support/growing.ts";
+import { runLimited } from "./support/limited.ts";
+import { append, checkpoint, graph, running, superstep, tell } from "./support/rows.ts";
+import { folder } from "./support/stores.ts";
+
+let home: ReturnType<typeof folder>;
+let file: string;
+let diary: string;
+
+beforeEach(() => {
+  home = folder();
+  file = join(home.path, "agent.db");
+  diary = join(home.path, "diary.txt");
+});
+
+afterEach(() => home.remove());
+
+/** A program of the system. */
+function command(name: string, ...words: readonly string[]): ReturnType<typeof spawnSync> {
+  return spawnSync(name, words);
+}
+
+/** A thread that takes room until it is deleted. */
+async function fill(store: ReturnType<typeof sqliteStore>, bytes: number): Promise<void> {
+  const claim = await store.claim({ ...graph, thread: "ballast" });
+  const text = JSON.stringify("x".repeat(bytes));
+  const deltas = [{ channel: "big", kind: "replace", base: true, text }] as const;
+  await tell(store, { ...superstep("ballast", claim, 1), checkpoint: checkpoint(1, deltas), release: true });
+}
+
+describe("a run that meets a full disk", () => {
+  test("F3 is paused with the cause, starts nothing more, and goes on in the same process when there is room, with what had finished", async () => {
+    const store = sqliteStore(file, { maxBytes: 1_200_000 });
+    await fill(store, 600_000);
+    const rounds = 6;
+    const big = growing(diary, 60_000, rounds);
+    const result = await run(big, { store, thread: "t", input: first }).result;
+    expect(result).toMatchObject({ status: "paused", cause: { code: "store_full" } });
+    const before = happened(diary);
+    expect(before.length).toBeGreaterThan(1);
+    expect(before.length).toBeLessThan(rounds);
+    // What the file says needed room of its own.
+    const peer = sqliteStore(file);
+    expect(await peer.runs({ thread: "t" })).toMatchObject([{ status: "paused", error: { code: "store_full" } }]);
+    // Without room nothing starts, however often it is tried.
+    for (let time = 0; time < 3; time++) {
+      const again = await resume(big, { store, thread: "t" }).result.catch((error: StatewrightError) => error);
+      expect("status" in again ? again : { status: "paused", cause: again }).toMatchObject({
+        status: "paused",
+        cause: { code: "store_full" },
+      });
+    }
+    expect(happened(diary)).toEqual(before);
+    peer.close();
+    await store.delete("ballast");
+    expect(await resume(big, { store, thread: "t" }).result).toMatchObject({
+      status: "done",
+      state: { round: rounds },
+    });
+    expect(happened(diary)).toEqual(upTo(rounds));
+    store.close();
+  });
+
+  /** A run whose first effect gives more than all the room that is left, that in reserve too. */
+  async function overflowing(store: ReturnType<typeof sqliteStore>) {
+    await fill(store, 1_600_000);
+    const big = growing(diary, 400_000, 1);
+    expect(await run(big, { store, thread: "t", input: first }).result).toMatchObject({ status: "paused" });
+    expect(await store.effects("t", "main")).toMatchObject([{ effect: "once", state: "started" }]);
+    return big;
+  }
+
+  test("keeps a result in memory that is too large for the room in reserve", async () => {
+    const store = sqliteStore(file, { maxBytes: 2_000_000 });
+    const big = await overflowing(store);
+    await expect(resume(big, { store, thread: "t" }).result).rejects.toMatchObject({ code: "store_full" });
+    await store.delete("ballast");
+    expect((await resume(big, { store, thread: "t" }).result).status).toBe("done");
+    expect(happened(diary)).toEqual([0]);
+    store.close();
+  });
+
+  test("drops such a result when another process has had the thread meanwhile: the effect is in doubt", async () => {
+    const store = sqliteStore(file, { maxBytes: 2_000_000 });
+    const big = await overflowing(store);
+    await store.delete("ballast");
+    const peer = sqliteStore(file);
+    const claim = await peer.claim({ ...graph, graph: "growing", thread: "t" });
+    await tell(peer, { thread: "t", branch: "main", epoch: claim.epoch, seq: claim.nextSeq - 1, release: true });
+    peer.close();
+    await expect(resume(big, { store, thread: "t" }).result).rejects.toThrow("effect_in_doubt");
+    expect(happened(diary)).toEqual([0]);
+    store.close();
+  });
+
+  test("a limit of file size, met by a real process, pauses the run in the file; without the limit it goes on to its end", async () => {
+    const rounds = 120;
+    const ended = await runLimited("./growing-main.ts", [file, diary, "5000", String(rounds)], { fileBlocks: 4_000 });
+    expect([ended.code, ended.signal, ended.complaints]).toEqual([0, null, ""]);
+    expect(JSON.parse(ended.said)).toEqual({
+      status: "paused",
+      code: "store_full",
+      row: "paused",
+      cause: "store_full",
+    });
+    expect(happened(diary).length).toBeLessThan(rounds);
+    const store = sqliteStore(file);
+    const big = growing(diary, 5_000, rounds);
+    expect(await resume(big, { store, thread: "t" }).result).toMatchObject({
+      status: "done",
+      state: { round: rounds },
+    });
+    expect(happened(diary)).toEqual(upTo(rounds));
+    store.close();
+  });
+
+  test("a real file system without room, where one can be mounted, is met like that", async () => {
+    const disk = join(home.path, "disk");
+    mkdirSync(disk);
+    const mounted = command("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", disk);
+    if (mounted.status !== 0) {
+      process.stdout.write("a small file system cannot be mounted here: the limit of file size stands for it\n");
+      return;
+    }
+    try {
+      const store = sqliteStore(join(disk, "agent.db"));
+      const rounds = 60;
+      const big = growing(diary, 60_000, rounds);
+      await fill(store, 500_000);
+      expect(await run(big, { store, thread: "t", input: first }).result).toMatchObject({
+        status: "paused",
+        cause: { code: "store_full" },
+      });
+      const before = happened(diary);
+      expect(await store.runs({ thread: "t" })).toMatchObject([{ status: "paused" }]);
+      await resume(big, { store, thread: "t" }).result.catch(() => expect(happened(diary)).toEqual(before));
+      expect(happened(diary)).toEqual(before);
+      expect(command("mount", "-o", "remount,size=40m", disk).status).toBe(0);
+      expect((await resume(big, { store, thread: "t" }).result).status).toBe("done");
+      expect(happened(diary)).toEqual(upTo(rounds));
+      store.close();
+    } finally {
+      command("umount", disk);
+    }
+  });
+});
+
+describe("the room that is kept in reserve", () => {
+  /** Commit until there is no room; gives the next checkpoint. */
+  async function exhaust(store: ReturnType<typeof sqliteStore>, epoch: number): Promise<number> {
+    for (let id = 1; ; id++) {
+      const item = "x".repeat(5_000);
+      const commit: Commit = {
+        ...superstep("t", { epoch, branch: "main" }, id),
+        checkpoint: checkpoint(id, [append("items", [item])]),
+      };
+      const failure = await tell(store, commit).then(
+        () => undefined,
+        (error: StatewrightError) => error,
+      );
+      if (failure === undefined) continue;
+      expect(failure.code).toBe("store_full");
+      return id;
+    }
+  }
+
+  test("is for the last write of runs alone: 100 of one moment that stand still, among others that want room", async () => {
+    const store = sqliteStore(file, { maxBytes: 600_000 });
+    const claims = [];
+    for (let index = 0; index < 100; index++) claims.push(await store.claim({ ...graph, thread: `u${index}` }));
+    const { epoch } = await store.claim({ ...graph, thread: "t" });
+    const next = await exhaust(store, epoch);
+    const large = { ...superstep("t", { epoch, branch: "main" }, next), effects: [] };
+    const text = JSON.stringify("x".repeat(50_000));
+    const wanting = tell(store, { ...large, checkpoint: checkpoint(next, [append("items", [text])]) });
+    const refused = expect(wanting).rejects.toMatchObject({ code: "store_full" });
+    await Promise.all(
+      claims.map(({ epoch: own }, index) =>
+        tell(store, {
+          thread: `u${index}`,
+          branch: "main",
+          epoch: own,
+          seq: 0,
+          run: {
+            ...running(`r${index}`, `u${index}`),
+            status: "paused",
+            error: { name: "Error", message: "m".repeat(200) },
+          },
+          release: true,
+        }),
+      ),
+    );
+    await refused;
+    expect(await store.runs({ status: "paused" })).toHaveLength(100);
+    store.close();
+  });
+
+  test("lies beside the file while a thread is held, and is gone with the store; that of a dead owner goes with its lock", async () => {
+    const store = sqliteStore(file);
+    expect(readdirSync(home.path).filter((name) => name.includes("-reserve-"))).toEqual([]);
+    await store.claim({ ...graph, thread: "t" });
+    expect(readdirSync(home.path).filter((name) => name.includes("-reserve-"))).toEqual(["agent.db-reserve-1"]);
+    store.close();
+    expect(readdirSync(home.path)).toEqual(["agent.db"]);
+  });
+});

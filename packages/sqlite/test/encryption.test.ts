@@ -1,0 +1,374 @@
+/** E49: what threads hold is sealed; what is changed, swapped or plain is refused; keys change while writers go on. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import {
+  copyThread,
+  deleteThread,
+  exportThread,
+  importThread,
+  memoryStore,
+  prune,
+  type Store,
+} from "@statewright/core";
+import { type EncryptionKey, encryptStore, type SqliteStore, sqliteStore } from "@statewright/sqlite";
+import { fillThread, portraitOf, storeConformance } from "@statewright/testing/conformance";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { bytesOf, change, textOf } from "./support/file.ts";
+import { append, checkpoint, effect, graph, itemsOf, question, running, superstep, tell } from "./support/rows.ts";
+import { folder, openFile } from "./support/stores.ts";
+
+const old: EncryptionKey = { id: "k1", key: randomBytes(32) };
+const newest: EncryptionKey = { id: "k2", key: randomBytes(32) };
+const sentinel = "sentinel-5c1f";
+
+let home: ReturnType<typeof folder>;
+let file: string;
+let opened: SqliteStore[];
+
+beforeEach(() => {
+  home = folder();
+  file = join(home.path, "agent.db");
+  opened = [];
+});
+
+afterEach(() => {
+  for (const each of opened) each.close();
+  home.remove();
+});
+
+function open(...keys: EncryptionKey[]): SqliteStore {
+  return openWith(() => keys);
+}
+
+function openWith(keys: (thread: string) => readonly EncryptionKey[], path: string = file): SqliteStore {
+  const store = sqliteStore(path, { durability: "normal", encryption: { keys } });
+  opened.push(store);
+  return store;
+}
+
+function openPlain(): SqliteStore {
+  const store = sqliteStore(file, { durability: "normal" });
+  opened.push(store);
+  return store;
+}
+
+/** A thread that holds the sentinel in every place that takes what users give. */
+async function fillSentinel(store: Store, thread: string): Promise<void> {
+  const said = JSON.stringify(sentinel);
+  const claim = await store.claim({ ...graph, thread });
+  const { epoch, branch } = claim;
+  const failed = { ...running("r1", thread), error: { name: "Error", message: sentinel }, reason: sentinel };
+  await tell(store, { thread, branch, epoch, seq: 1, run: { ...failed, status: "failed" } });
+  const { row } = checkpoint(1);
+  const deltas = [append("items", [sentinel]), { channel: "last", kind: "replace", base: true, text: said } as const];
+  await tell(store, { thread, branch, epoch, seq: 2, checkpoint: { row: { ...row, control: said }, deltas } });
+  await tell(store, {
+    thread,
+    branch,
+    epoch,
+    seq: 3,
+    effects: [{ ...effect(1, "once", sentinel), args: sentinel }],
+    interrupts: [{ ...question("q", sentinel), payload: said, onExpire: said, answeredBy: sentinel }],
+    events: [{ seq: 3, branch, at: 5, text: said }],
+    release: true,
+  });
+  const queued = { ...running("r2", thread), status: "queued", input: said, queuedAt: 9 } as const;
+  await store.enqueue({ thread, run: queued });
+  await store.dequeue(thread, "r2", { at: 10, reason: sentinel });
+  await store.enqueue({ thread, run: { ...queued, id: "r3" } });
+}
+
+describe("an encrypted store does what every store must do", () => {
+  const options = { durability: "normal", encryption: { keys: () => [newest, old] } } as const;
+  for (const { name, run } of storeConformance) test(name, () => run(() => openFile(options)));
+});
+
+test("E49 no table, no byte of the file and none of its log has what a thread holds", async () => {
+  const plain = sqliteStore(join(home.path, "plain.db"), { durability: "normal" });
+  opened.push(plain);
+  await fillSentinel(plain, "t");
+  const places = textOf(join(home.path, "plain.db")).split(sentinel).length - 1;
+  expect(places).toBeGreaterThanOrEqual(13);
+
+  const store = open(newest);
+  await fillSentinel(store, "t");
+  expect(textOf(file)).not.toContain(sentinel);
+  expect(bytesOf(file)).not.toContain(sentinel);
+  expect(bytesOf(file)).not.toContain(Buffer.from(newest.key).toString("latin1"));
+  expect(await exportThread(store, "t")).toBe(await exportThread(plain, "t"));
+  store.close();
+  expect(bytesOf(file)).not.toContain(sentinel);
+});
+
+test("E49 two equal values, and two equal states, cannot be told to be equal", async () => {
+  const store = open(newest);
+  await fillSentinel(store, "t");
+  await copyThread(store, "t", "u");
+  store.close();
+  const seen = change(file, (db) => [
+    ...(db.prepare("SELECT hash FROM checkpoints").pluck().all() as unknown[]),
+    ...(db.prepare("SELECT hex(text) FROM deltas").pluck().all() as unknown[]),
+    ...(db.prepare("SELECT hex(control) FROM checkpoints").pluck().all() as unknown[]),
+  ]);
+  expect(new Set(seen).size).toBe(seen.length);
+});
+
+const sealedColumns = [
+  ["checkpoints", "control"],
+  ["deltas", "text"],
+  ["effects", "outcome"],
+  ["effects", "args"],
+  ["interrupts", "payload"],
+  ["interrupts", "answer"],
+  ["interrupts", "more"],
+  ["runs", "error"],
+  ["runs", "input"],
+  ["runs", "more"],
+  ["facts", "text"],
+  ["threads", "secret"],
+] as const;
+
+/** Read everything of a thread, as a program does. */
+async function readAll(store: Store, thread: string): Promise<void> {
+  await portraitOf(store, thread);
+  await store.image(thread);
+}
+
+test.each(sealedColumns)(
+  "E49 a value of %s.%s that was changed, swapped or is plain is refused",
+  async (table, column) => {
+    const store = open(newest);
+    for (const thread of ["t", "u"]) await fillSentinel(store, thread);
+    const claim = await store.claim({ ...graph, thread: "t" });
+    const { seq: _, ...again } = superstep("t", claim, 2, "another");
+    await tell(store, {
+      ...again,
+      seq: 4,
+      interrupts: [{ ...question("q2", "b"), onExpire: "1" }],
+      effects: [{ ...effect(2, "once", "b"), args: "b" }],
+      events: [{ seq: 4, branch: "main", at: 6, text: "2" }],
+      release: true,
+    });
+    const more = { ...running("r4", "t"), status: "queued", input: '"4"', queuedAt: 9 } as const;
+    await store.enqueue({ thread: "t", run: more });
+    store.close();
+    const filled = `${column} IS NOT NULL`;
+    const key = table === "facts" ? "thread * 1000 + seq" : table === "threads" ? "key" : "key";
+    const keys = change(
+      file,
+      (db) => db.prepare(`SELECT ${key} FROM ${table} WHERE ${filled} ORDER BY 1`).pluck().all() as number[],
+    );
+    const [first, other] = [keys[0], keys.at(-1)];
+    expect(other).toBeGreaterThan(first ?? 0);
+    const changes = {
+      "one bit": (db: Parameters<Parameters<typeof change>[1]>[0]) => {
+        const value = db.prepare(`SELECT ${column} FROM ${table} WHERE ${key} = ?`).pluck().get(first) as Buffer;
+        value[value.length - 20] = (value[value.length - 20] ?? 0) ^ 1;
+        db.prepare(`UPDATE ${table} SET ${column} = ? WHERE ${key} = ?`).run(value, first);
+      },
+      "of another row": (db: Parameters<Parameters<typeof change>[1]>[0]) =>
+        db
+          .prepare(`UPDATE ${table} SET ${column} = (SELECT ${column} FROM ${table} WHERE ${key} = ?) WHERE ${key} = ?`)
+          .run(other, first),
+      plain: (db: Parameters<Parameters<typeof change>[1]>[0]) =>
+        db
+          .prepare(`UPDATE ${table} SET ${column} = ? WHERE ${key} = ?`)
+          .run(column === "secret" ? Buffer.from("{}") : "{}", first),
+    };
+    for (const [what, work] of Object.entries(changes)) {
+      const copy = join(home.path, `${what}.db`);
+      const source = open(newest);
+      await source.backup(copy);
+      source.close();
+      change(copy, work);
+      const changed = openWith(() => [newest], copy);
+      await expect(readAll(changed, "t"), what).rejects.toMatchObject({ code: "store_corrupt" });
+      if (table !== "threads") expect((await changed.verify("t")).faults.length, what).toBeGreaterThan(0);
+      changed.close();
+    }
+  },
+);
+
+test("E49 the values of a thread do not open as those of another under the same key, nor of another column", async () => {
+  const store = open(newest);
+  for (const thread of ["t", "u"]) await fillSentinel(store, thread);
+  store.close();
+  change(file, (db) => {
+    for (const [from, to] of [
+      ["t", "x"],
+      ["u", "t"],
+      ["x", "u"],
+    ])
+      db.prepare("UPDATE threads SET id = ? WHERE id = ?").run(to, from);
+  });
+  const swapped = open(newest);
+  await expect(swapped.head("t")).rejects.toMatchObject({ code: "store_corrupt" });
+  swapped.close();
+  change(file, (db) => {
+    for (const [from, to] of [
+      ["t", "x"],
+      ["u", "t"],
+      ["x", "u"],
+    ])
+      db.prepare("UPDATE threads SET id = ? WHERE id = ?").run(to, from);
+    db.exec("UPDATE interrupts SET answer = payload");
+  });
+  await expect(open(newest).interrupts("t", "main")).rejects.toMatchObject({ code: "store_corrupt" });
+});
+
+test("E49 keys are changed while a writer goes on, and the old one is not needed any more", async () => {
+  const before = open(old);
+  const claim = await before.claim({ ...graph, thread: "t" });
+  for (let id = 1; id <= 30; id++) await tell(before, superstep("t", claim, id));
+  await fillThread(before, "u");
+  const portrait = await portraitOf(before, "u");
+  const rotating = open(newest, old);
+  const work = rotating.rotate();
+  for (let id = 31; id <= 60; id++) await tell(before, superstep("t", claim, id));
+  expect(await work).toBeGreaterThan(60);
+  await tell(before, { thread: "t", branch: "main", epoch: claim.epoch, seq: 60, release: true });
+  before.close();
+  await rotating.rotate("t");
+  expect(await rotating.rotate()).toBe(0);
+  rotating.close();
+  const after = open(newest);
+  expect(await itemsOf(after, "t")).toEqual(Array.from({ length: 60 }, (_, at) => String(at + 1)));
+  expect(await portraitOf(after, "u")).toEqual(portrait);
+  expect((await after.verify()).faults).toEqual([]);
+  const next = await after.claim({ ...graph, thread: "t" });
+  await tell(after, superstep("t", next, 61));
+  expect((await after.verify()).faults).toEqual([]);
+});
+
+test("E49 a writer that holds its thread writes with the newest key as soon as it is given", async () => {
+  let ring = [old];
+  const store = openWith(() => ring);
+  const claim = await store.claim({ ...graph, thread: "t" });
+  await tell(store, superstep("t", claim, 1));
+  ring = [newest, old];
+  await tell(store, superstep("t", claim, 2));
+  await store.rotate();
+  expect(await store.rotate()).toBe(0);
+  ring = [newest];
+  await tell(store, superstep("t", claim, 3));
+  store.close();
+  const after = open(newest);
+  expect(await itemsOf(after, "t")).toEqual(["1", "2", "3"]);
+  expect((await after.verify()).faults).toEqual([]);
+});
+
+test("E49 a change of keys that was cut short goes on where it stood", async () => {
+  const store = open(old);
+  const claim = await store.claim({ ...graph, thread: "t" });
+  for (let id = 1; id <= 900; id++) store.commit(superstep("t", claim, id), () => undefined);
+  await tell(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 900, release: true });
+  store.close();
+  const cut = open(newest, old);
+  const work = cut.rotate("t");
+  const ended = work.then(
+    () => "whole",
+    (error: { code: string }) => error.code,
+  );
+  await cut.thread("t");
+  await cut.head("t");
+  await new Promise(setImmediate);
+  cut.close();
+  expect(await ended).toBe("store_closed");
+  const next = open(newest, old);
+  const left = await next.rotate("t");
+  expect(left).toBeGreaterThan(0);
+  expect(left).toBeLessThan(2_700);
+  next.close();
+  expect((await open(newest).verify()).faults).toEqual([]);
+});
+
+test("E49 a key that is not given is named by its id and its thread, never shown", async () => {
+  await fillSentinel(open(old), "t");
+  const store = open(newest);
+  const error = await store.head("t").catch((thrown: Error) => thrown);
+  expect(error).toMatchObject({ code: "missing_key", details: { thread: "t", key: "k1" } });
+  expect(String(error)).not.toContain(Buffer.from(old.key).toString("hex"));
+  expect(String(error)).not.toContain(Buffer.from(old.key).toString("base64"));
+  await expect(openWith(() => []).claim({ ...graph, thread: "v" })).rejects.toMatchObject({ code: "missing_key" });
+  const failing = openWith(() => {
+    throw new Error("the vault is down");
+  });
+  await expect(failing.head("t")).rejects.toMatchObject({
+    code: "missing_key",
+    cause: { message: "the vault is down" },
+  });
+  await expect(open({ id: "k1", key: randomBytes(16) }).head("t")).rejects.toMatchObject({ code: "invalid_option" });
+});
+
+test("E49 every thread may have keys of its own, and one whose key is gone keeps nobody from the others", async () => {
+  const own = (id: string): EncryptionKey => ({ id, key: randomBytes(32) });
+  const keys = new Map(["t", "u"].map((thread) => [thread, [own("first")]]));
+  const store = openWith((thread) => keys.get(thread) ?? [newest]);
+  for (const thread of ["t", "u"]) await fillSentinel(store, thread);
+  keys.delete("t");
+  keys.set("u", [own("second"), ...(keys.get("u") ?? [])]);
+  await expect(store.image("t")).rejects.toMatchObject({ code: "missing_key", place: { thread: "t" } });
+  expect((await store.image("u")).id).toBe("u");
+  expect(new Set((await store.runs()).map(({ thread }) => thread))).toEqual(new Set(["u"]));
+  const { faults } = await store.verify();
+  expect(new Set(faults.map(({ thread }) => thread))).toEqual(new Set(["t"]));
+  await expect(store.rotate()).rejects.toMatchObject({ code: "missing_key", details: { thread: "t", key: "first" } });
+  expect(await store.rotate("u")).toBe(0);
+  await deleteThread(store, "t");
+  expect((await store.verify()).faults).toEqual([]);
+});
+
+test("E49 an encrypted file does not open without keys, nor a plain one with them", async () => {
+  await fillSentinel(open(newest), "t");
+  expect(() => openPlain()).toThrow(expect.objectContaining({ code: "missing_key" }));
+  const plain = join(home.path, "plain.db");
+  const store = sqliteStore(plain);
+  await fillSentinel(store, "t");
+  store.close();
+  expect(() => openWith(() => [newest], plain)).toThrow(
+    expect.objectContaining({ code: "invalid_option", message: expect.stringContaining("encryptStore") }),
+  );
+});
+
+test("E49 a plain file is encrypted once by an explicit call, with its history, forks and cuts", async () => {
+  const plain = openPlain();
+  await fillThread(plain, "t");
+  await fillThread(plain, "u");
+  await fillSentinel(plain, "v");
+  await prune(plain, { thread: "u", keepLast: 1 });
+  const before = await Promise.all(["t", "u", "v"].map((thread) => portraitOf(plain, thread)));
+  const keys = (): readonly EncryptionKey[] => [newest];
+  expect(() => encryptStore(file, { keys })).toThrow(expect.objectContaining({ code: "store_locked" }));
+  plain.close();
+  expect(() =>
+    encryptStore(file, {
+      keys: (thread) => {
+        if (thread === "u") throw new Error("cut short");
+        return [newest];
+      },
+    }),
+  ).toThrow(expect.objectContaining({ code: "missing_key" }));
+  expect(() => openPlain()).toThrow(expect.objectContaining({ code: "missing_key" }));
+  expect(() => open(newest)).toThrow(expect.objectContaining({ code: "missing_key" }));
+  encryptStore(file, { keys });
+  encryptStore(file, { keys });
+  expect(bytesOf(file)).not.toContain(sentinel);
+  const store = open(newest);
+  expect(await Promise.all(["t", "u", "v"].map((thread) => portraitOf(store, thread)))).toEqual(before);
+  expect((await store.verify()).faults).toEqual([]);
+  const claim = await store.claim({ ...graph, thread: "t" });
+  expect(claim.nextCheckpoint).toBeGreaterThan(1);
+});
+
+test("E49 a thread moves between a plain and an encrypted store as text", async () => {
+  const store = open(newest);
+  await fillThread(store, "t");
+  const memory = memoryStore();
+  const text = await exportThread(store, "t");
+  await importThread(memory, text);
+  expect(await portraitOf(memory, "t")).toEqual(await portraitOf(store, "t"));
+  await importThread(store, await exportThread(memory, "t"), { as: "back" });
+  expect(await portraitOf(store, "back")).toEqual(await portraitOf(memory, "t"));
+  await prune(store, { keepLast: 1 });
+  expect((await store.verify()).faults).toEqual([]);
+});

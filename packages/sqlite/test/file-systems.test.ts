@@ -1,0 +1,64 @@
+import { describe, expect, test } from "vitest";
+import { type FileSystems, refuseRemote } from "../src/filesystem.ts";
+
+const linux = (type: number): FileSystems => ({ platform: "linux", typeOf: () => type });
+
+/** The numbers as statfs gives them: a 32-bit kernel gives some of them with a sign. */
+const remote: Readonly<Record<string, readonly number[]>> = {
+  NFS: [0x6969],
+  SMB: [0x517b],
+  CIFS: [0xff534d42, 0xff534d42 | 0],
+  SMB2: [0xfe534d42, 0xfe534d42 | 0],
+  FUSE: [0x65735546],
+  "9P": [0x01021997],
+  AFS: [0x5346414f],
+  Ceph: [0x00c36400],
+  Lustre: [0x0bd00bd0],
+};
+
+const local: Readonly<Record<string, number>> = {
+  ext4: 0xef53,
+  xfs: 0x58465342,
+  btrfs: 0x9123683e,
+  tmpfs: 0x01021994,
+  overlayfs: 0x794c7630,
+  zfs: 0x2fc12fc1,
+};
+
+describe("F21 a file on a network file system", () => {
+  for (const [kind, numbers] of Object.entries(remote)) {
+    test(`F21 (${kind}) is refused, with the way round it`, () => {
+      for (const number of numbers)
+        expect(() => refuseRemote("/tmp/agent.db", linux(number))).toThrow(
+          expect.objectContaining({
+            code: "store_failed",
+            message: expect.stringMatching(new RegExp(`network file system \\(${kind}\\).*fileSystem: "any"`)),
+            details: { path: "/tmp/agent.db", fileSystem: kind },
+          }),
+        );
+    });
+  }
+
+  for (const [kind, number] of Object.entries(local))
+    test(`one on ${kind} is opened`, () => expect(() => refuseRemote("/tmp/agent.db", linux(number))).not.toThrow());
+
+  test("F21 a share of Windows is refused, a drive and a device path are not", () => {
+    const windows: FileSystems = { platform: "win32", typeOf: () => 0 };
+    for (const path of [
+      "\\\\server\\share\\agent.db",
+      "//server/share/agent.db",
+      "\\\\?\\UNC\\server\\share\\agent.db",
+    ])
+      expect(() => refuseRemote(path, windows), path).toThrow(/network share/);
+    for (const path of ["C:\\agent.db", "\\\\?\\C:\\agent.db", "\\\\.\\C:\\agent.db"])
+      expect(() => refuseRemote(path, windows), path).not.toThrow();
+  });
+
+  test("a folder that is not there is left to SQLite, and a file is asked for before its folder", () => {
+    const asked: string[] = [];
+    const spy: FileSystems = { platform: "linux", typeOf: (path) => asked.push(path) };
+    refuseRemote("/no/such/folder/agent.db", spy);
+    refuseRemote("/tmp/not-there.db", spy);
+    expect(asked).toEqual(["/tmp"]);
+  });
+});

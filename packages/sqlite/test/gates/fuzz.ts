@@ -1,0 +1,228 @@
+/**
+ * Fuzz: filters, options and ids that nobody means, at every border of a store. An unknown key is refused, an id outside the
+ * grammar makes no row, and nothing but an error of ours comes out.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { isStatewrightError } from "@statewright/core";
+import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
+import { change } from "../support/file.ts";
+import { graph, running, superstep, tell } from "../support/rows.ts";
+import { cases, type Found, type Seeded } from "./seeded.ts";
+
+const texts = [
+  "",
+  " ",
+  "t",
+  "main",
+  "main/0:0",
+  "__proto__",
+  "constructor",
+  "prototype",
+  "toString",
+  "../../etc/passwd",
+  "t' OR '1'='1",
+  'x"; DROP TABLE threads; --',
+  "\u0000",
+  "\ud800",
+  "\udfff\ud800",
+  "\ufffd",
+  "ｔ",
+  "t\u0301",
+  "é",
+  "e\u0301",
+  "🙂",
+  "a".repeat(128),
+  "a".repeat(129),
+  "a".repeat(100_000),
+  "running",
+  "2026-01-01",
+  "1e999",
+];
+
+const numbers = [0, -0, 1, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, -(2 ** 53), 2 ** 53, 2 ** 63, 1e308, 5e-324];
+
+const keys = [
+  "thread",
+  "status",
+  "graph",
+  "key",
+  "metadata",
+  "since",
+  "until",
+  "before",
+  "limit",
+  "branch",
+  "after",
+  "dueBy",
+  "from",
+  "at",
+];
+
+const strange = ["where", "order", "__proto__", "constructor", "Thread", "limit ", "", "0", "toString", "\ud800"];
+
+const grammar = /^[A-Za-z0-9_.:-]{1,128}$/;
+
+function garbage(random: Seeded, depth = 0): unknown {
+  const kind = random.whole(depth > 2 ? 6 : 10);
+  if (kind < 3) return random.pick(texts);
+  if (kind === 3) return random.pick(numbers);
+  if (kind === 4) return random.pick([null, undefined, true, false]);
+  if (kind === 5)
+    return random.pick([Symbol("s"), 10n, 2n ** 70n, () => 1, new Date(Number.NaN), new Map(), /x/, new Uint8Array(3)]);
+  if (kind === 6) return Array.from({ length: random.whole(4) }, () => garbage(random, depth + 1));
+  return objectOf(random, () => garbage(random, depth + 1), [...keys, ...strange]);
+}
+
+function objectOf(random: Seeded, value: () => unknown, names: readonly string[]): object {
+  const entries = Array.from({ length: random.whole(4) }, () => [random.pick(names), value()] as const);
+  const object = {};
+  for (const [name, each] of entries)
+    Object.defineProperty(object, name, { value: each, enumerable: true, configurable: true, writable: true });
+  return object;
+}
+
+/** What a program without types may do: any value in any place. */
+type Border = (store: SqliteStore, given: never, random: Seeded) => unknown;
+
+const lists: Readonly<Record<string, { readonly known: readonly string[]; readonly ask: Border }>> = {
+  threads: {
+    known: ["status", "graph", "metadata", "since", "until", "before", "limit"],
+    ask: (store, given) => store.threads(given),
+  },
+  runs: {
+    known: ["thread", "status", "graph", "key", "metadata", "since", "until", "before", "limit"],
+    ask: (store, given) => store.runs(given),
+  },
+  questions: {
+    known: ["thread", "graph", "key", "at", "before", "limit"],
+    ask: (store, given) => store.questions(given),
+  },
+  timers: { known: ["thread", "dueBy", "limit"], ask: (store, given) => store.timers(given) },
+  history: { known: ["branch", "before", "limit"], ask: (store, given) => store.history("t", given) },
+  events: { known: ["after", "from", "limit"], ask: (store, given) => store.events("t", given) },
+};
+
+/** Reads that take ids: what is not there is nothing, or is refused. */
+const reads: readonly Border[] = [
+  (store, id) => store.thread(id),
+  (store, id) => store.branches(id),
+  (store, id) => store.checkpoint(id, 1),
+  (store, id) => store.checkpoint("t", id),
+  (store, id) => store.head(id),
+  (store, id) => store.head("t", id),
+  (store, id) => store.state(id, 1),
+  (store, id) => store.state("t", id),
+  (store, id) => store.effects(id, "main"),
+  (store, id) => store.effects("t", id),
+  (store, id) => store.effects("t", "main", id),
+  (store, id) => store.interrupts(id, id),
+  (store, id) => store.history(id, { limit: 3 }),
+  (store, id) => store.events(id, { after: 0, limit: 3 }),
+  (store, id) => store.writtenBy("t", id),
+  (store, id) => store.image(id),
+  (store, id) => store.verify(id),
+  (store, id) => store.dequeue(id, id, { at: 1, reason: "fuzz" }),
+  (store, id, random) => store.dequeue("t", id, random.pick([{ at: 1, reason: "fuzz" }, id])),
+];
+
+/** Writes that would make a row with an id. */
+const writes: readonly Border[] = [
+  (store, id) => store.claim({ ...graph, thread: id }),
+  (store, id) => store.claim({ ...graph, thread: "free", branch: id }),
+  (store, id) => store.enqueue({ thread: "t", run: { ...running(id, "t"), status: "queued", input: "1" } }),
+  (store, id) => store.enqueue({ thread: id, run: { ...running("r", "t"), status: "queued", input: "1" } }),
+  (store, id) => tell(store, superstep(id, { epoch: 1, branch: id }, 1)),
+  (store, id) => tell(store, superstep("t", { epoch: 1, branch: id }, 2)),
+];
+
+function idOf(random: Seeded): unknown {
+  return random.whole(2) === 0 ? random.pick(texts) : garbage(random);
+}
+
+async function told(work: () => unknown): Promise<string> {
+  try {
+    await work();
+    return "taken";
+  } catch (thrown) {
+    assert.ok(
+      isStatewrightError(thrown),
+      `not an error of ours: ${thrown instanceof Error ? thrown.stack : String(thrown)}`,
+    );
+    assert.ok(thrown.message.length < 400_000, "a message that repeats what it was given without end");
+    return thrown.code;
+  }
+}
+
+async function listed(store: SqliteStore, random: Seeded): Promise<string> {
+  const [name, { known, ask }] = random.pick(Object.entries(lists));
+  const given =
+    random.whole(8) === 0
+      ? garbage(random)
+      : objectOf(random, () => garbage(random, 1), [...known, ...known, ...strange]);
+  const met = await told(() => ask(store, given as never, random));
+  if (typeof given !== "object" || given === null) return `${name} ${met}`;
+  const unknown = Object.keys(given).filter((key) => !known.includes(key));
+  const { limit } = given as { readonly limit?: unknown };
+  if (unknown.length > 0) assert.equal(met, "invalid_option", `${name} takes ${JSON.stringify(unknown)}`);
+  else if (limit !== undefined && !(Number.isInteger(limit) && Number(limit) >= 1))
+    assert.equal(met, "invalid_option", `${name} takes a limit that is none`);
+  return `list ${met}`;
+}
+
+async function written(store: SqliteStore, random: Seeded): Promise<string> {
+  const id = idOf(random);
+  const met = await told(() => random.pick(writes)(store, id as never, random));
+  if (met === "taken") assert.ok(typeof id === "string" && grammar.test(id), "an id outside the grammar is taken");
+  return `write ${met}`;
+}
+
+async function opened(random: Seeded): Promise<string> {
+  const given = objectOf(random, () => garbage(random, 1), [
+    "durability",
+    "maxBytes",
+    "fileSystem",
+    "encryption",
+    ...strange,
+  ]);
+  const path = random.whole(3) === 0 ? garbage(random) : ":memory:";
+  const met = await told(() => {
+    // A path that could be one is not opened: it would leave a file.
+    if (typeof path === "string" && path !== ":memory:" && path.trim() !== "" && !path.includes("\0")) return;
+    sqliteStore(path as never, given as never).close();
+  });
+  const known = new Set(["durability", "maxBytes", "fileSystem", "encryption"]);
+  if (path === ":memory:" && Object.keys(given).some((key) => !known.has(key))) assert.equal(met, "invalid_option");
+  return `options ${met}`;
+}
+
+export async function fuzz(home: string, range: { readonly first: number; readonly count: number }): Promise<Found> {
+  const file = join(home, "fuzz.db");
+  const store = sqliteStore(file, { durability: "normal" });
+  const claim = await store.claim({ ...graph, thread: "t" });
+  await tell(store, { ...superstep("t", claim, 1), run: running("r1", "t"), release: true });
+  try {
+    const found = await cases(range, async (random) => {
+      const way = random.whole(10);
+      if (way < 5) return listed(store, random);
+      if (way < 7) return `read ${await told(() => random.pick(reads)(store, idOf(random) as never, random))}`;
+      if (way < 9) return written(store, random);
+      return opened(random);
+    });
+    assert.equal((await store.checkpoint("t", 1))?.id, 1);
+    assert.deepEqual((await store.verify()).faults, []);
+    const ids = change(file, (db) =>
+      db
+        .prepare<[], string>("SELECT id FROM threads UNION SELECT name FROM branches UNION SELECT id FROM runs")
+        .pluck()
+        .all(),
+    );
+    assert.deepEqual(
+      ids.filter((id) => !id.split("/").every((part) => grammar.test(part))),
+      [],
+    );
+    return found;
+  } finally {
+    store.close();
+  }
+}

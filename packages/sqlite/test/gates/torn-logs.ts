@@ -1,0 +1,117 @@
+/**
+ * Torn logs: what a power cut may leave of a file and its log. Whatever is cut, garbled or half written, the store opens it
+ * with an exact prefix of the commits, each of them whole.
+ */
+import assert from "node:assert/strict";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { EffectRow, Store } from "@statewright/core";
+import { sqliteStore } from "@statewright/sqlite";
+import { append, checkpoint, effect, graph, itemsOf, superstep, tell } from "../support/rows.ts";
+import { cases, type Found, type Seeded } from "./seeded.ts";
+
+/** Each round is two commits: the intents of so many calls, and the checkpoint that folds them. */
+const intents = 4;
+const rounds = 8;
+
+/** A file whose commits all stand in its log; gives where, and how long the log was after each commit. */
+async function image(home: string): Promise<{ readonly path: string; readonly log: Buffer; readonly file: Buffer }> {
+  const file = join(home, "whole.db");
+  const store = sqliteStore(file);
+  const claim = await store.claim({ ...graph, thread: "t" });
+  for (let round = 1; round <= rounds; round++) {
+    const started = Array.from({ length: intents }, (_none, call): EffectRow => {
+      const { outcome: _outcome, endedAt: _endedAt, ...row } = effect(round - 1, "once");
+      return { ...row, task: `${round - 1}:${call}`, state: "started" };
+    });
+    await tell(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: round - 1, effects: started });
+    await tell(store, {
+      ...superstep("t", claim, round),
+      checkpoint: checkpoint(round, [append("items", [`${round}`])]),
+    });
+  }
+  const path = join(home, "image.db");
+  for (const part of ["", "-wal"]) copyFileSync(file + part, path + part);
+  store.close();
+  return { path, log: readFileSync(`${path}-wal`), file: readFileSync(path) };
+}
+
+/** How the log was left. */
+const damages: Readonly<Record<string, (log: Buffer, random: Seeded) => Buffer>> = {
+  "cut anywhere": (log, random) => log.subarray(0, random.whole(log.length + 1)),
+  "cut at a sector": (log, random) => log.subarray(0, random.whole(Math.floor(log.length / 512) + 1) * 512),
+  "garbled in one place": (log, random) => garbled(log, random, 1 + random.whole(600)),
+  "one sector not written": (log, random) => {
+    const copy = Buffer.from(log);
+    return copy.fill(0, random.whole(Math.floor(log.length / 512)) * 512).subarray(0, log.length);
+  },
+  "one sector lost": (log, random) => {
+    const copy = Buffer.from(log);
+    const at = random.whole(Math.floor(log.length / 512)) * 512;
+    return copy.fill(0, at, at + 512);
+  },
+  "one bit flipped": (log, random) => {
+    const copy = Buffer.from(log);
+    const at = random.whole(log.length);
+    copy[at] = (copy[at] ?? 0) ^ (1 << random.whole(8));
+    return copy;
+  },
+};
+
+function garbled(log: Buffer, random: Seeded, bytes: number): Buffer {
+  const copy = Buffer.from(log);
+  const at = random.whole(log.length);
+  for (let index = at; index < Math.min(at + bytes, log.length); index++) copy[index] = random.whole(256);
+  return copy;
+}
+
+/** A crash while the log is copied into the file: some pages are there, one perhaps half, and the log is whole. */
+function halfCopied(file: Buffer, log: Buffer, random: Seeded): Buffer {
+  const page = log.readUInt32BE(8);
+  const frames: { readonly at: number; readonly number: number }[] = [];
+  for (let at = 32; at + 24 + page <= log.length; at += 24 + page)
+    frames.push({ at: at + 24, number: log.readUInt32BE(at) });
+  const newest = new Map(frames.map(({ at, number }) => [number, at]));
+  const grown = Buffer.alloc(Math.max(file.length, Math.max(...newest.keys()) * page));
+  file.copy(grown);
+  for (const [number, at] of newest) {
+    const part = random.pick([0, page, page, 512 * random.whole(page / 512)]);
+    log.copy(grown, (number - 1) * page, at, at + part);
+  }
+  return grown;
+}
+
+/** Throws unless what is in the store is what some number of commits made; gives that number. */
+async function prefixOf(store: Store): Promise<number> {
+  const head = (await store.head("t"))?.id ?? 0;
+  const expected = Array.from({ length: head }, (_, index) => String(index + 1));
+  assert.deepEqual(await itemsOf(store, "t"), expected);
+  assert.equal((await store.history("t", { limit: 1_000 })).length, head);
+  const effects = await store.effects("t", "main");
+  const open = effects.filter(({ step }) => step === head);
+  assert.ok(open.length === 0 || open.length === intents, `${open.length} of ${intents} intents of one commit`);
+  assert.equal(effects.length, head * intents + open.length);
+  return 2 * head + (open.length === 0 ? 0 : 1);
+}
+
+export async function tornLogs(
+  home: string,
+  range: { readonly first: number; readonly count: number },
+): Promise<Found> {
+  const { log, file } = await image(home);
+  const copy = join(home, "torn.db");
+  return cases(range, async (random) => {
+    const kind = random.pick([...Object.keys(damages), "a copy into the file cut short"]);
+    const damage = damages[kind];
+    writeFileSync(copy, damage === undefined ? halfCopied(file, log, random) : file);
+    writeFileSync(`${copy}-wal`, damage === undefined ? log : damage(log, random));
+    const store = sqliteStore(copy, { durability: "normal" });
+    try {
+      const commits = await prefixOf(store);
+      if (damage === undefined) assert.equal(commits, 2 * rounds);
+      return kind;
+    } finally {
+      store.close();
+    }
+  });
+}

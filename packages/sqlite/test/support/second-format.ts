@@ -1,0 +1,29 @@
+/** A second format of the file, as a later version might bring it. */
+import process from "node:process";
+import type { Migrations } from "../../src/migrate.ts";
+import { migrations } from "../../src/schema.ts";
+
+const statements: readonly string[] = [
+  "CREATE TABLE notes (\n  key INTEGER PRIMARY KEY,\n  thread INTEGER NOT NULL,\n  text TEXT NOT NULL\n) STRICT",
+  "INSERT INTO notes (thread, text) SELECT key, 'of ' || id FROM threads",
+  "CREATE INDEX notes_of_thread ON notes (thread)",
+  "ALTER TABLE threads ADD COLUMN note TEXT",
+  "UPDATE threads SET note = (SELECT text FROM notes WHERE notes.thread = threads.key)",
+  "SELECT count(*) FROM notes",
+];
+
+/** How many statements the step has. */
+export const secondSteps: number = statements.length;
+
+/** The steps of the format; this process kills itself when it comes to statement `killedAt` of the second, counted from 1. */
+export function secondFormat(killedAt = 0): Migrations {
+  if (killedAt === 0) return [...migrations, statements];
+  const deadly: string[] = [];
+  const deadlyAt = (number: number, statement: string): string => {
+    if (number === killedAt) process.kill(process.pid, "SIGKILL");
+    return statement;
+  };
+  for (const [index, statement] of statements.entries())
+    Object.defineProperty(deadly, index, { enumerable: true, get: () => deadlyAt(index + 1, statement) });
+  return [...migrations, deadly];
+}

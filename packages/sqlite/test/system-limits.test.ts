@@ -1,0 +1,22 @@
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { runLimited } from "./support/limited.ts";
+import { folder } from "./support/stores.ts";
+
+test("a process without file handles is told so before anything is started or recorded; a store that works needs no more of them", async () => {
+  const home = folder();
+  const ended = await runLimited("./handles-main.ts", [join(home.path, "agent.db"), join(home.path, "diary.txt")], {
+    openFiles: 64,
+  });
+  expect([ended.code, ended.complaints]).toEqual([0, ""]);
+  const refusal = expect.stringMatching(/^store_failed: this process may open no more files.*ulimit -n/);
+  expect(JSON.parse(ended.said)).toEqual({
+    opened: refusal,
+    begun: refusal,
+    threads: 0,
+    did: 0,
+    again: "done",
+    further: "done",
+  });
+  home.remove();
+});

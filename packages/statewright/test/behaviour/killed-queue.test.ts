@@ -1,0 +1,45 @@
+/** A real process with inputs in line is killed by SIGKILL around each of its commits. */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { killAt, untilDone } from "@statewright/testing";
+import { afterAll, expect, test } from "vitest";
+
+const script = new URL("../support/queue-process.ts", import.meta.url);
+const home = mkdtempSync(join(tmpdir(), "statewright-queue-"));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+function life(name: string) {
+  const folder = join(home, name.replaceAll(" ", "-"));
+  mkdirSync(folder);
+  return { script, folder, env: { NODE_COMPILE_CACHE: join(home, "compiled") } };
+}
+
+test("E27 wherever a process is killed, every queued input begins once, in its order, and nothing is lost", {
+  timeout: 120_000,
+}, async () => {
+  const whole = await untilDone(life("whole"));
+  expect(JSON.parse(whole.stdout)).toEqual({
+    log: ["a 1", "a 2", "b 1", "b 2", "c 1", "c 2"],
+    rows: ["c done", "b done", "a done"],
+  });
+  // Whether those who wait were told of a commit is nothing that the next process could see.
+  const points = (whole.lives[0]?.points ?? []).filter((point) => !point.startsWith("told"));
+  expect(points.length).toBeGreaterThan(20);
+  const wrong: string[] = [];
+  const waiting = points.map((point) => ({ point, life: 1 }));
+  const worker = async (): Promise<void> => {
+    for (let death = waiting.shift(); death !== undefined; death = waiting.shift()) {
+      const outcome = await killAt({ ...life(death.point), ...death });
+      const { log, rows } = JSON.parse(outcome.stdout) as {
+        readonly log: readonly string[];
+        readonly rows: readonly string[];
+      };
+      if (JSON.stringify(log) !== JSON.stringify(["a 1", "a 2", "b 1", "b 2", "c 1", "c 2"]))
+        wrong.push(`${death.point}: ${log.join()}`);
+      if (rows.length !== 3) wrong.push(`${death.point}: ${rows.join()}`);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(2, availableParallelism()) }, worker));
+  expect(wrong).toEqual([]);
+});

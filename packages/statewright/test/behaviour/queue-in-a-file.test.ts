@@ -1,0 +1,102 @@
+/** Two processes on one file: what one of them wants of a thread that the other has at work reaches that one. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  defineGraph,
+  defineState,
+  END,
+  getState,
+  list,
+  listRuns,
+  run,
+  START,
+  type Store,
+  sqliteStore,
+} from "statewright";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import * as z from "zod";
+
+const Words = defineState({ word: z.string(), log: list(z.string()) });
+
+let home: string;
+let owner: Store;
+let other: Store;
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "statewright-line-"));
+  const open = (): Store => sqliteStore(join(home, "line.db"), { durability: "normal" });
+  [owner, other] = [open(), open()];
+});
+
+afterEach(() => {
+  owner.close();
+  other.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** A run that stands in its first node until it is let go. */
+function held() {
+  let open = (): void => undefined;
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  let entered = (): void => undefined;
+  const begun = new Promise<void>((resolve) => {
+    entered = resolve;
+  });
+  const graph = defineGraph({ name: "line", version: 1, state: Words })
+    .nodes({
+      first: async ({ word }) => {
+        entered();
+        if (word === "held") await gate;
+        return { log: [`${word} 1`] };
+      },
+      second: ({ word }) => ({ log: [`${word} 2`] }),
+    })
+    .edges({ [START]: "first", first: "second", second: END });
+  return { graph, open, begun };
+}
+
+/** The log of the thread when nothing of it is queued or at work any more. */
+async function restingLog(graph: ReturnType<typeof held>["graph"], thread: string): Promise<readonly string[]> {
+  while ((await listRuns(owner, { thread, status: ["queued", "running"] })).length > 0)
+    await new Promise((resolve) => setImmediate(resolve));
+  return (await getState(graph, { store: owner, thread })).state.log;
+}
+
+test("E27 in a file: the owner sees at its next commit that its run is to end, ends it, and takes up the new input", async () => {
+  for (const [onBusy, log] of [
+    ["enqueue", ["held 1", "held 2", "new 1", "new 2"]],
+    ["interrupt", ["held 1", "new 1", "new 2"]],
+    ["rollback", ["new 1", "new 2"]],
+  ] as const) {
+    const { graph, open, begun } = held();
+    const first = run(graph, { store: owner, thread: onBusy, input: { word: "held" } });
+    await begun;
+    const next = await run(graph, { store: other, thread: onBusy, input: { word: "new" }, onBusy }).result;
+    expect(next, onBusy).toMatchObject({ status: "queued", state: { word: "held", log: [] } });
+    open();
+    expect((await first.result).status, onBusy).toBe(onBusy === "enqueue" ? "done" : "cancelled");
+    expect(await restingLog(graph, onBusy), onBusy).toEqual(log);
+    expect(
+      (await listRuns(other, { thread: onBusy })).map(({ status }) => status),
+      onBusy,
+    ).toEqual(["done", onBusy === "enqueue" ? "done" : "cancelled"]);
+  }
+});
+
+test("E27 in a file: an input that is cancelled where it came from never begins where the thread is at work", async () => {
+  const { graph, open, begun } = held();
+  const first = run(graph, { store: owner, thread: "t", input: { word: "held" } });
+  await begun;
+  const next = run(graph, { store: other, thread: "t", input: { word: "new" }, onBusy: "enqueue" });
+  expect((await next.result).status).toBe("queued");
+  next.cancel("not needed");
+  while ((await listRuns(other, { thread: "t", status: "queued" })).length > 0)
+    await new Promise((resolve) => setImmediate(resolve));
+  open();
+  await first.result;
+  expect(await restingLog(graph, "t")).toEqual(["held 1", "held 2"]);
+  expect(await listRuns(owner, { thread: "t", status: "cancelled" })).toMatchObject([{ reason: "not needed" }]);
+});

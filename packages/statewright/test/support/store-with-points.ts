@@ -1,0 +1,52 @@
+/** A store with points before, inside and after each commit, named after what the commit holds. */
+import { crashPoint } from "@statewright/testing";
+import type { Store } from "statewright";
+
+type Commit = Parameters<Store["commit"]>[0];
+
+/** The points are `before …`, `inside …`, `after …` (durable, nobody was told) and `told …`; the same name again counts up. */
+export function storeWithPoints(inner: Store): Store {
+  const seen = new Map<string, number>();
+  return {
+    ...inner,
+    commit: (commit, told) => {
+      const name = nameOf(commit);
+      const times = (seen.get(name) ?? 0) + 1;
+      seen.set(name, times);
+      const own = times === 1 ? name : `${name} (${times})`;
+      crashPoint(`before ${own}`);
+      inner.commit(
+        { ...commit, events: new EventsWithPoint(commit.events ?? [], `inside ${own}`) },
+        (failure, queued) => {
+          crashPoint(`after ${own}`);
+          told(failure, queued);
+          crashPoint(`told ${own}`);
+        },
+      );
+    },
+  };
+}
+
+/** Facts are what a store writes last: whoever has read all of them stands in the middle of the transaction. */
+class EventsWithPoint extends Array<NonNullable<Commit["events"]>[number]> {
+  constructor(events: NonNullable<Commit["events"]>, point: string) {
+    super();
+    this.push(...events);
+    Object.defineProperty(this, Symbol.iterator, {
+      value: function* () {
+        yield* events;
+        crashPoint(point);
+      },
+    });
+  }
+}
+
+/** What matters most in it: what else goes along depends on which call was faster. */
+function nameOf({ run, checkpoint, effects = [], interrupts = [], release }: Commit): string {
+  if (checkpoint !== undefined) return `checkpoint ${checkpoint.row.nodes.join(" ") || checkpoint.row.source}`;
+  const [question] = interrupts;
+  if (question !== undefined) return `${question.answer === undefined ? "question" : "answer"} ${question.key}`;
+  const call = effects.find(({ kind }) => kind === "tool");
+  if (call !== undefined) return `${call.state === "started" ? "start" : "result"} ${call.key}`;
+  return run === undefined ? (release === true ? "release" : "rows") : `run ${run.status}`;
+}

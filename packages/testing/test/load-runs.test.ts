@@ -1,0 +1,53 @@
+import { createCodec, defineGraph, defineState, END, list, memoryStore, resume, run, START } from "@statewright/core";
+import { loadRuns } from "@statewright/testing";
+import { expect, test } from "vitest";
+import * as z from "zod";
+
+const graph = (version: number, node: string) =>
+  defineGraph({ name: "g", version, state: defineState({ log: list(z.unknown()) }), interrupts: { ok: z.string() } })
+    .nodes({
+      ask: async (_state, { interrupt }) => ({ log: [await interrupt("ok")] }),
+      tell: () => ({ log: ["told"] }),
+    })
+    .edges({ [START]: node === "ask" ? "ask" : "tell", ask: "tell", tell: END });
+
+test("open runs are checked, and those that are over are read to their beginning", async () => {
+  const store = memoryStore();
+  const first = graph(1, "ask");
+  for (const thread of ["open", "over"]) await run(first, { store, thread }).result;
+  await resume(first, { store, thread: "over", answers: { ok: "yes" } }).result;
+  const report = await loadRuns(store, [graph(2, "ask")]);
+  expect(report.refused).toEqual([]);
+  expect(report.runs.map(({ run: { thread }, loads, verdict, why }) => [thread, loads, verdict, why])).toEqual([
+    ["open", true, "goes on", "version 1 has written it, and it fits version 2"],
+    ["over", true, undefined, "it is over, and its 3 checkpoints can be read"],
+  ]);
+  const nothing = await loadRuns(store, []);
+  expect(nothing.refused).toHaveLength(2);
+});
+
+test("a class that is not registered any more is told for each run", async () => {
+  class Money {
+    readonly cents: number;
+    constructor(cents: number) {
+      this.cents = cents;
+    }
+  }
+  const codec = createCodec([
+    {
+      tag: "money",
+      matches: (value): value is Money => value instanceof Money,
+      encode: ({ cents }: Money) => cents,
+      decode: (cents) => new Money(Number(cents)),
+    },
+  ]);
+  const store = memoryStore();
+  const pays = defineGraph({ name: "g", state: defineState({ log: list(z.unknown()) }) })
+    .nodes({ pay: () => ({ log: [new Money(5)] }) })
+    .edges({ [START]: "pay", pay: END });
+  await run(pays, { store, thread: "t", codec }).result;
+  expect((await loadRuns(store, [pays], { codec })).refused).toEqual([]);
+  expect((await loadRuns(store, [pays])).refused).toMatchObject([
+    { why: expect.stringContaining('unknown tag "money"') },
+  ]);
+});
