@@ -7,7 +7,7 @@ export default defineConfig({
     include: ["**/test/**/*.test.ts"],
     setupFiles: existsSync("test/setup.ts") ? ["test/setup.ts"] : [],
     // The tests of all packages run at once, perhaps on two cores. Nothing waits on purpose, so this stops only a hang.
-    testTimeout: 30_000,
+    testTimeout: 120_000,
     hookTimeout: 30_000,
     reporters: ["default", "json"],
     outputFile: { json: ".reports/tests.json" },

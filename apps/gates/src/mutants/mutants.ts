@@ -186,7 +186,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the step budget begins anew with each process",
     file: "run/open.ts",
-    find: "stepsBefore: open ? (control.steps ?? 0) : 0,",
+    find: "stepsBefore: open && head?.run === run.id ? (control.steps ?? 0) : 0,",
     replace: "stepsBefore: 0,",
   },
   {

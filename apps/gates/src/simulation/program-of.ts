@@ -62,6 +62,7 @@ const late = { answer, expiresMs: 3_600_000, onExpire: { to: "nobody", value: 7 
 export function programOf(spec: ProgramSpec): ProgramOf {
   return (outside) => ({
     graph: graphOf("program", spec.blocks, outside),
+    ...(spec.forkAt === undefined ? {} : { forkAt: spec.forkAt }),
     answer: ({ id, key, payload }, happened) => {
       const asked = payload as Readonly<Record<string, unknown>>;
       if (key.endsWith("in_doubt")) return inDoubt(id, asked, happened);

@@ -59,6 +59,8 @@ export type BlockSpec =
 
 export interface ProgramSpec {
   readonly blocks: readonly BlockSpec[];
+  /** Where another way begins when the run is done. */
+  readonly forkAt?: number;
 }
 
 interface Traits {
@@ -81,9 +83,9 @@ export function randomProgram(seed: number): ProgramSpec {
     counts.set(stem, nth);
     return `${stem}${nth}`;
   };
-  return {
-    blocks: randomBlocks(chance, { depth: 0, unsaved: false, onceSteps: chance.share(0.1), onceNodes: true, name }),
-  };
+  const traits = { depth: 0, unsaved: false, onceSteps: chance.share(0.1), onceNodes: true, name };
+  const blocks = randomBlocks(chance, traits);
+  return { blocks, ...(chance.share(0.3) ? { forkAt: chance.below(100) / 100 } : {}) };
 }
 
 function randomBlocks(chance: Chance, traits: Traits): readonly BlockSpec[] {

@@ -246,7 +246,8 @@ async function load(
     control,
     snapshot: standing(base, thread, control, state, saved.thread.changed),
     step: head?.step ?? -1,
-    stepsBefore: open ? (control.steps ?? 0) : 0,
+    // A fork begins with the checkpoint of another run, whose steps are not its own.
+    stepsBefore: open && head?.run === run.id ? (control.steps ?? 0) : 0,
   };
 }
 

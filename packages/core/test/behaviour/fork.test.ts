@@ -13,6 +13,7 @@ import {
   run,
   START,
 } from "../../src/index.ts";
+import { dyingStore } from "../support/dying-store.ts";
 
 const Flash = defineState({ log: list(z.string()), flash: ephemeral(z.string()) });
 const graph = defineGraph({ name: "forked", state: Flash, interrupts: { go: z.boolean() } })
@@ -42,4 +43,19 @@ test("E43 an edit of an ephemeral channel is seen by the next tasks of the fork"
   await resume(graph, { store, thread: "t", branch }).result;
   const { state } = await resume(graph, { store, thread: "t", branch, answers: { go: true } }).result;
   expect(state.log).toEqual(["y true"]);
+});
+
+test("the steps of the run that a fork starts from do not count for the fork, nor after a crash before its first step", async () => {
+  const steps = defineGraph({ name: "steps", state: Flash })
+    .nodes({ a: () => ({ log: ["a"] }), b: () => ({ log: ["b"] }), c: () => ({ log: ["c"] }) })
+    .edges({ [START]: "a", a: "b", b: "c", c: END });
+  const store = memoryStore();
+  await run(steps, { store, thread: "t" }).result;
+  const at = (await store.history("t", { limit: 10 })).find(({ nodes }) => nodes.includes("b"))?.id ?? 0;
+  const branch = await fork(steps, { store, thread: "t", at, name: "other" });
+  const dying = dyingStore(store.peer(), 2, "before");
+  resume(steps, { store: dying.store, thread: "t", branch, maxSteps: 1 });
+  await dying.dead;
+  const { state } = await resume(steps, { store, thread: "t", branch, maxSteps: 1 }).result;
+  expect(state.log).toEqual(["a", "b", "c"]);
 });

@@ -46,7 +46,8 @@ function nameOf({ run, checkpoint, effects = [], interrupts = [], release }: Com
   if (checkpoint !== undefined) return `checkpoint ${checkpoint.row.nodes.join(" ") || checkpoint.row.source}`;
   const [question] = interrupts;
   if (question !== undefined) return `${question.answer === undefined ? "question" : "answer"} ${question.key}`;
-  const call = effects.find(({ kind }) => kind === "tool");
+  const calls = effects.filter(({ kind }) => kind === "tool");
+  const call = calls.find(({ state }) => state !== "started") ?? calls[0];
   if (call !== undefined) return `${call.state === "started" ? "start" : "result"} ${call.key}`;
   return run === undefined ? (release === true ? "release" : "rows") : `run ${run.status}`;
 }

@@ -10,7 +10,7 @@ export const eventTests: readonly StoreTest[] = [
   storeTest(
     "E58 events are read in the order of their numbers, from any number on, page by page",
     async ({ store }) => {
-      await written(store, 40);
+      await written(store, 12);
       const all = await read(store, 0, 1_000);
       same(
         all,

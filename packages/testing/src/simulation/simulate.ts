@@ -3,6 +3,7 @@
  * double answers, in an order that one seed decides, until it is done. It must come to the same end as without them.
  */
 import {
+  fork,
   type Graph,
   getState,
   isStatewrightError,
@@ -29,6 +30,8 @@ export interface SimulatedProgram {
   readonly input?: object;
   /** What a person answers; the same question must get the same answer. */
   readonly answer?: (question: OpenInterrupt, happened: Outside["happened"]) => unknown;
+  /** When the run is done, go another way from one of its checkpoints: its place among them, from 0 for the first to 1. */
+  readonly forkAt?: number;
 }
 
 /** Makes the program anew for each process, as a start of the process would. All that it does outside goes through `outside`. */
@@ -87,6 +90,9 @@ const everyFault: readonly FaultKind[] = [
 ];
 
 const thread = "simulated";
+
+/** The branch of a fork. */
+const another = "another";
 
 /** A finite number of faults cannot need more. */
 const mostLives = 60;
@@ -167,7 +173,7 @@ async function live(
   const witness = createWitness(
     thread,
     () => deaths + (happenedFaults.take ?? 0) + (happenedFaults.store ?? 0) + (happenedFaults.cancel ?? 0) > 0,
-    () => (happenedFaults.store ?? 0) + (happenedFaults.cancel ?? 0) > 0,
+    () => (happenedFaults.store ?? 0) + (happenedFaults.cancel ?? 0) + (happenedFaults.outside ?? 0) > 0,
   );
   const ledger = createLedger();
   const threads = stores();
@@ -179,6 +185,7 @@ async function live(
   let deaths = 0;
   let failing = 0;
   let atWork: AtWork[] = [];
+  let branch = "main";
 
   function spawn(): Life {
     lives += 1;
@@ -233,6 +240,7 @@ async function live(
       return handle.result;
     };
     const go = async (): Promise<RunResult<unknown> | undefined> => {
+      if (branch === another && (await store.head(thread, another)) === undefined) await forkAway(store, program);
       if ((await store.head(thread)) === undefined)
         return held(
           run(graph, {
@@ -243,7 +251,7 @@ async function live(
             ...(program.input === undefined ? {} : { input: program.input }),
           }),
         );
-      const [row] = await store.runs({ thread, limit: 1 });
+      const [row] = await newestRun(store, branch);
       if (row?.status === "crashed" && chance?.share(0.3) === true) {
         const handles = await recover({ store, graphs: [graph], world });
         const results = await Promise.all(handles.map((handle) => held(handle)));
@@ -251,8 +259,8 @@ async function live(
       }
       const answers = late ? lateAnswers() : await answersNow(store, program);
       trace(`process ${process.id} resumes ${JSON.stringify(answers)}`);
-      const result = await held(resume(graph, { thread, store, world, answers }));
-      const given = new Set(witness.answered());
+      const result = await held(resume(graph, { thread, branch, store, world, answers, onceElsewhere: "reuse" }));
+      const given = new Set(witness.answered(branch));
       const lost = Object.keys(answers).filter((id) => !given.has(id));
       if (lost.length > 0 && result.status !== "paused")
         witness.violated("I8", `the answers to ${lost.join(" and ")} were taken, and are not durable`);
@@ -275,14 +283,14 @@ async function live(
 
   /** Answers to what is asked now, or to a part of it. */
   async function answersNow(store: Store, { graph, answer }: SimulatedProgram): Promise<Record<string, unknown>> {
-    const { interrupts } = await getState(graph, { store, thread });
+    const { interrupts } = await getState(graph, { store, thread, branch });
     const asked = interrupts.filter(() => chance === undefined || chance.share(0.8));
     return Object.fromEntries(asked.map((question) => [question.id, answer?.(question, ledger.happened)]));
   }
 
   /** Other answers to questions that have theirs. */
   function lateAnswers(): Record<string, unknown> {
-    const answered = witness.answered();
+    const answered = witness.answered(branch);
     return answered.length === 0 || chance === undefined ? {} : { [chance.of(answered)]: { late: true } };
   }
 
@@ -332,7 +340,7 @@ async function live(
     const found = witness.taken();
     const holder = atWork.find(({ life }) => life.process === found?.owner);
     if (found === undefined || holder === undefined) return;
-    holder.life.saved.letGo({ thread, branch: "main", epoch: found.epoch, seq: witness.lastSeq(), release: true });
+    holder.life.saved.letGo({ thread, branch, epoch: found.epoch, seq: witness.lastSeq(), release: true });
   }
 
   function beforeEach(tick: number): void {
@@ -355,6 +363,7 @@ async function live(
       case "unknown_interrupt":
         return crowded || storeFailed || happenedFaults.clock !== undefined;
       case "thread_busy":
+      case "thread_exists":
       case "unknown_thread":
       case "unknown_checkpoint":
         return crowded || storeFailed;
@@ -379,7 +388,11 @@ async function live(
   try {
     let kept: Life | undefined;
     for (;;) {
-      const [row] = await newestRun(threads.look());
+      const [row] = await newestRun(threads.look(), branch);
+      if (row?.status === "done" && branch === "main" && (taken[0] ?? newSlot()).program.forkAt !== undefined) {
+        branch = another;
+        continue;
+      }
       if (row?.status === "done" || row?.status === "cancelled") {
         if (row.status === "cancelled" && happenedFaults.cancel === undefined)
           witness.violated("I6", "the run was cancelled, and nobody asked for it");
@@ -427,7 +440,7 @@ async function live(
     const looking = threads.look();
     const written = await readLines(looking, witness);
     const known = (await looking.head(thread)) !== undefined;
-    const { state } = known ? await getState(graph, { store: looking, thread }) : { state: undefined };
+    const { state } = known ? await getState(graph, { store: looking, thread, branch }) : { state: undefined };
     return {
       end,
       state,
@@ -443,8 +456,17 @@ async function live(
   }
 }
 
-async function newestRun(store: Store): Promise<readonly RunRow[]> {
-  return (await store.head(thread)) === undefined ? [] : store.runs({ thread, limit: 1 });
+/** The newest run of a branch, in a list. */
+async function newestRun(store: Store, branch: string): Promise<readonly RunRow[]> {
+  if ((await store.head(thread, branch)) === undefined) return [];
+  return (await store.runs({ thread })).filter((run) => run.branch === branch);
+}
+
+async function forkAway(store: Store, { graph, forkAt = 0 }: SimulatedProgram): Promise<void> {
+  const line = (await store.history(thread, { branch: "main", limit: 1_000 })).toReversed();
+  // The last checkpoint has nothing to go on with.
+  const from = line[Math.floor(forkAt * (line.length - 1))];
+  if (from !== undefined) await fork(graph, { store, thread, at: from.id, name: another });
 }
 
 /** The checkpoints of each line, which must be as they were written, under numbers without a gap. */

@@ -64,7 +64,12 @@ export function simulatedStore(
           witness.claimed(process, claim.epoch);
           return claim;
         }),
-      branch: (fork) => write(() => owner.branch(fork)),
+      branch: (fork) =>
+        write(async () => {
+          const row = await owner.branch(fork);
+          witness.forked(await owner.events(fork.thread, { after: witness.lastSeq(), limit: 100 }));
+          return row;
+        }),
       enqueue: (put) => write(() => owner.enqueue(put)),
       dequeue: (thread, run, ended) => write(() => owner.dequeue(thread, run, ended)),
     }),

@@ -2,7 +2,7 @@
  * The witness: it sees every write when it is durable, every event when it is told and every call when it begins, and
  * says what must never be.
  */
-import type { Commit, EffectClass, RunEvent } from "@statewright/core";
+import type { Commit, EffectClass, RunEvent, StoredEvent } from "@statewright/core";
 import type { SimulatedProcess } from "./scheduler.ts";
 
 /** What it knows of the thread, and what it is told. */
@@ -13,6 +13,8 @@ export interface Witness {
   /** A write is durable; `calls` is how many calls had come back when it was handed over. */
   readonly committed: (by: SimulatedProcess, commit: Commit, calls: number) => void;
   readonly calls: () => number;
+  /** A fork has written checkpoints by itself. */
+  readonly forked: (events: readonly StoredEvent[]) => void;
   /** A call outside is about to begin. */
   readonly began: (by: SimulatedProcess, key: string, effect: EffectClass) => void;
   /** A call outside has come back to a process. */
@@ -26,7 +28,7 @@ export interface Witness {
   readonly checkpoints: ReadonlyMap<number, string>;
   readonly lastSeq: () => number;
   /** Questions that have their answer, as far as it is durable. */
-  readonly answered: () => readonly string[];
+  readonly answered: (branch: string) => readonly string[];
 }
 
 /** Text under which a checkpoint must be found again. */
@@ -97,7 +99,8 @@ export function createWitness(thread: string, mayBeInDoubt: () => boolean, mayLo
     violated,
     checkpoints,
     lastSeq: () => lastSeq,
-    answered: () => [...answers.keys()],
+    answered: (branch) =>
+      [...answers.keys()].flatMap((place) => (place.startsWith(`${branch} `) ? [place.slice(branch.length + 1)] : [])),
     wasCutOff: (process) => cutOff.has(process),
     claimed: (process, epoch) => {
       if (owner?.process.alive() === true) violated("I9", "a thread with a living owner was given to another");
@@ -111,6 +114,16 @@ export function createWitness(thread: string, mayBeInDoubt: () => boolean, mayLo
       return { epoch, owner: process };
     },
     calls: () => calls.length,
+    forked: (events) => {
+      for (const event of events) {
+        if (!("checkpoint" in event)) continue;
+        const { deltas, ...row } = event.checkpoint;
+        tookSeq(row.seq);
+        checkpoints.set(row.id, checkpointText(row, deltas));
+        heads.set(row.branch, row.step);
+        lastSeq = Math.max(lastSeq, row.seq);
+      }
+    },
     committed: (process, commit, returned) => {
       if (owner?.process !== process || owner.epoch !== commit.epoch)
         violated("I9", `a write under the epoch ${commit.epoch} came from a process that does not own the thread`);
@@ -132,15 +145,16 @@ export function createWitness(thread: string, mayBeInDoubt: () => boolean, mayLo
       }
       for (const { id, key, about = "", answer, expiredAt } of commit.interrupts ?? []) {
         if (key.endsWith("in_doubt") && !mayBeInDoubt()) violated("I2", `nothing died, and ${id} is asked`);
-        const before = answers.get(id);
+        const place = `${commit.branch} ${id}`;
+        const before = answers.get(place);
         // A call that is in doubt again asks again, about another start.
         const same = before?.about === about;
         if (answer !== undefined && same && before.answer !== answer)
           violated("I1", `the question ${id} was answered twice`);
         if (answer === undefined && expiredAt === undefined && same)
           violated("I1", `the question ${id} is open again, and has its answer`);
-        if (answer === undefined) answers.delete(id);
-        else answers.set(id, { about, answer });
+        if (answer === undefined) answers.delete(place);
+        else answers.set(place, { about, answer });
       }
       const { run } = commit;
       if (run !== undefined) {
