@@ -132,7 +132,7 @@ function randomPart(chance: Chance, traits: Traits, alone = false): PartSpec {
 function randomNode(chance: Chance, traits: Traits, alone = false): NodeSpec {
   const saved = !traits.unsaved;
   const name = traits.name("node");
-  const once = saved && (traits.onceNodes || traits.depth === 0) && chance.share(0.08);
+  const once = saved && (traits.onceNodes || traits.depth === 0) && chance.share(0.15);
   const handled = !once && chance.share(0.1);
   const steps = (most: number): readonly StepSpec[] =>
     Array.from({ length: chance.below(most + 1) }, () => ({
