@@ -135,7 +135,7 @@ test("a huge tree is looked at within bounds, and the report says so", async () 
   expect(played.code).toBe(0);
   expect(played.out.match(/✓ check /g)).toHaveLength(24);
   expect(readFileSync(join(played.state, "report.md"), "utf8")).toContain("the first of a larger tree");
-}, 30_000);
+});
 
 test("what a name or a file says is printed, never obeyed by the terminal", async () => {
   const home = scratch();
