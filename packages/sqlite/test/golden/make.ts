@@ -11,6 +11,9 @@ import { virtualClock } from "@statewright/testing";
 import { migrations } from "../../src/schema.ts";
 import { asks, breaks, dies, nests } from "./graphs.ts";
 
+// The file is the same wherever it is made: no stack names a folder.
+Error.stackTraceLimit = 0;
+
 /** The format that the code writes. */
 export const newestFormat: number = migrations.length;
 
