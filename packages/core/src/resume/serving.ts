@@ -82,10 +82,12 @@ export interface Found {
 export async function findRuns(store: Store): Promise<Found> {
   const queued = (await store.runs({ status: "queued" })).toReversed();
   const rest = (await store.runs({ status: ["crashed", "paused", "parked"] })).toReversed();
-  const isEnded = ({ thread, id }: RunRow): boolean =>
-    queued.some((next) => next.thread === thread && next.stops?.run === id);
+  const ended = new Set(queued.flatMap(({ thread, stops }) => (stops === undefined ? [] : [`${thread} ${stops.run}`])));
+  const isEnded = ({ thread, id }: RunRow): boolean => ended.has(`${thread} ${id}`);
+  const first = new Map<string, RunRow>();
+  for (const row of queued) if (!first.has(row.thread)) first.set(row.thread, row);
   return {
-    queued: queued.filter(({ thread }, index) => queued.findIndex((each) => each.thread === thread) === index),
+    queued: [...first.values()],
     left: rest.filter((row) => (row.status === "crashed" || wasDrained(row)) && !isEnded(row)),
     parked: rest.filter((row) => row.status === "parked" && row.error?.code === "needs_migration" && !isEnded(row)),
   };

@@ -5,15 +5,23 @@ import { driveDrawn, enterDrawn } from "./drive-drawn.ts";
 import { inputStep, readInput } from "./input.ts";
 import { release } from "./open.ts";
 import type { RunResult } from "./options.ts";
-import type { State } from "./returns.ts";
+import type { State, Write } from "./returns.ts";
 import { placeOf, type Session } from "./session.ts";
 
-/** Begin the run of a session and drive it. An input that cannot be begun with changes nothing, and the thread is let go. */
-export async function beginAndDrive(session: Session, input: unknown): Promise<RunResult<State>> {
+/**
+ * Begin the run of a session and drive it; `read` is what was read of the input before. An input that cannot be begun with
+ * changes nothing, and the thread is let go.
+ */
+export async function beginAndDrive(
+  session: Session,
+  input: unknown,
+  read?: readonly Write[],
+): Promise<RunResult<State>> {
   const { plan, codec, saved } = session;
   const { drawing } = plan;
   try {
-    if (drawing === undefined) await inputStep(session, readInput(plan, codec, input === undefined ? {} : input));
+    if (drawing === undefined)
+      await inputStep(session, read ?? readInput(plan, codec, input === undefined ? {} : input));
     else await enterDrawn(session, drawing, input);
   } catch (error) {
     if (saved !== undefined) await release(saved.store, session.run.thread, saved.claim, session.world);

@@ -240,25 +240,12 @@ export async function commitCancelled(
   began: number,
   body: FactBody,
 ): Promise<Fact> {
-  const { state, deltas } = foldResults(session.plan, session.state, finished);
-  const [snapshot] = session.kernel.initial();
-  const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps: stepsTaken(session) + 1 };
+  const result = foldResults(session.plan, session.state, finished);
   const nodes = [...new Set(finished.map(({ task }) => task.node))];
   const durationMs = session.world.clock.monotonic() - began;
-  const result: StepResult = { state, deltas, tasks: [], inputs: [], joins: {} };
-  session.sequence.nextSeq = session.sequence.durableSeq + 1;
-  const number = () => ({ place: nextPlace(session), ended: factOf(session, body) });
-  const facts = {
-    nodes,
-    source: "step",
-    durationMs,
-    number,
-    run: { ...runRow(session, "cancelled"), ...(body.type === "run.cancelled" ? { reason: body.reason } : {}) },
-    release: true,
-  } as const;
-  const { ended } = session.saved === undefined ? number() : await save(session, session.saved, result, control, facts);
-  advance(session, state, control, snapshot);
-  return ended as Fact;
+  const reason = body.type === "run.cancelled" ? { reason: body.reason } : {};
+  const run = { ...runRow(session, "cancelled"), ...reason };
+  return commitLast(session, result, stepsTaken(session) + 1, body, { nodes, source: "step", durationMs, run });
 }
 
 /** What the last checkpoint of a run says that ends for the sake of a new input. */
@@ -270,18 +257,31 @@ export interface EndFacts {
 }
 
 /** Write the last checkpoint of a run that ends where it stands; nothing runs next, and the thread is let go. */
-export async function commitEnd(
+export function commitEnd(
   session: Session,
-  saved: Saved,
-  { state, deltas }: Pick<StepResult, "state" | "deltas">,
+  result: Pick<StepResult, "state" | "deltas">,
   { source, run, interrupts, body }: EndFacts,
 ): Promise<Fact> {
+  const facts = { nodes: [], source, durationMs: 0, run, interrupts };
+  return commitLast(session, result, stepsTaken(session), body, facts);
+}
+
+/** Write a checkpoint after which nothing runs, with the fact that ends the run, and let the thread go. */
+async function commitLast(
+  session: Session,
+  result: Pick<StepResult, "state" | "deltas">,
+  steps: number,
+  body: FactBody,
+  facts: Omit<SaveFacts, "number" | "release">,
+): Promise<Fact> {
   const [snapshot] = session.kernel.initial();
-  const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps: stepsTaken(session) };
+  const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps };
   session.sequence.nextSeq = session.sequence.durableSeq + 1;
   const number = () => ({ place: nextPlace(session), ended: factOf(session, body) });
-  const facts = { nodes: [], source, durationMs: 0, number, run, interrupts, release: true };
-  const { ended } = await save(session, saved, { state, deltas }, control, facts);
-  advance(session, state, control, snapshot);
+  const { ended } =
+    session.saved === undefined
+      ? number()
+      : await save(session, session.saved, result, control, { ...facts, number, release: true });
+  advance(session, result.state, control, snapshot);
   return ended as Fact;
 }

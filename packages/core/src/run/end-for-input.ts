@@ -38,7 +38,6 @@ export async function endForInput(
   const source: CheckpointSource = takenBack ? "rollback" : "interrupt";
   const fact = await commitEnd(
     session,
-    saved,
     { state, deltas },
     {
       source,

@@ -6,49 +6,29 @@ import { checkOptions, optionNames } from "../base/options.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import type { OnBusy, OnceElsewhere, ResumeOptions, RunOptions } from "./options.ts";
 
+/** What both calls take. */
+const common = {
+  context: true,
+  thread: true,
+  branch: true,
+  store: true,
+  secrets: true,
+  signal: true,
+  maxSteps: true,
+  maxConcurrency: true,
+  onTaskFailure: true,
+  onceElsewhere: true,
+  breakpoints: true,
+  world: true,
+  codec: true,
+  migrations: true,
+  older: true,
+  inspect: true,
+} as const;
+
 const options: Readonly<Record<"run" | "resume", readonly string[]>> = {
-  run: optionNames<RunOptions<GraphTypes>>({
-    input: true,
-    context: true,
-    thread: true,
-    branch: true,
-    store: true,
-    secrets: true,
-    signal: true,
-    maxSteps: true,
-    maxConcurrency: true,
-    onTaskFailure: true,
-    onceElsewhere: true,
-    breakpoints: true,
-    onBusy: true,
-    key: true,
-    metadata: true,
-    world: true,
-    codec: true,
-    migrations: true,
-    older: true,
-    inspect: true,
-  }),
-  resume: optionNames<ResumeOptions<GraphTypes>>({
-    answers: true,
-    by: true,
-    context: true,
-    thread: true,
-    branch: true,
-    store: true,
-    secrets: true,
-    signal: true,
-    maxSteps: true,
-    maxConcurrency: true,
-    onTaskFailure: true,
-    onceElsewhere: true,
-    breakpoints: true,
-    world: true,
-    codec: true,
-    migrations: true,
-    older: true,
-    inspect: true,
-  }),
+  run: optionNames<RunOptions<GraphTypes>>({ input: true, ...common, onBusy: true, key: true, metadata: true }),
+  resume: optionNames<ResumeOptions<GraphTypes>>({ answers: true, by: true, ...common }),
 };
 
 const policies: readonly unknown[] = ["ask", "reuse", "repeat"] satisfies readonly OnceElsewhere[];

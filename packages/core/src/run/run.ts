@@ -15,7 +15,7 @@ import { launch, type Stops } from "./launch.ts";
 import { codecOf, openSession, readContext, release, threadId, unfinished, worldOf } from "./open.ts";
 import type { RunHandle, RunOptions, RunResult } from "./options.ts";
 import { type Caller, holding, isTaken, joinQueue, outcomeNow, type SavingCaller, takeUp } from "./queue.ts";
-import type { State } from "./returns.ts";
+import type { State, Write } from "./returns.ts";
 import { checkRunOptions } from "./run-options.ts";
 import { placeOf, type Saved, type Session } from "./session.ts";
 
@@ -47,7 +47,7 @@ export function startRun(caller: Starting): RunHandle<unknown> {
   if (atWork !== undefined) return atWork;
   const handle = launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
     try {
-      return await start(caller, thread, runId, events, stops, missingIn(caller));
+      return await start(caller, thread, runId, events, stops, inputOf(caller));
     } finally {
       keyed?.delete(`${thread} ${key}`);
     }
@@ -56,11 +56,11 @@ export function startRun(caller: Starting): RunHandle<unknown> {
   return handle;
 }
 
-/** A bad input is refused before anything is asked of the store; one that lacks channels fits a thread that has them. */
-function missingIn({ graph, options }: Starting): readonly string[] {
+/** The input, read: a bad one is refused before anything is asked of the store. A machine drawn by hand reads it itself. */
+function inputOf({ graph, options }: Starting): readonly Write[] | undefined {
   const plan = planOf(graph);
-  if (plan.drawing !== undefined) return [];
-  return unsetBy(plan, readInput(plan, codecOf(options), options.input === undefined ? {} : options.input));
+  if (plan.drawing !== undefined) return undefined;
+  return readInput(plan, codecOf(options), options.input === undefined ? {} : options.input);
 }
 
 function refuseUnfit({ graph, options: { store, key, onBusy } }: Starting, thread: string): void {
@@ -84,9 +84,11 @@ async function start(
   runId: string,
   events: EventStream,
   stops: Stops,
-  missing: readonly string[],
+  input: readonly Write[] | undefined,
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
+  // An input that lacks channels fits a thread that has them.
+  const missing = input === undefined ? [] : unsetBy(planOf(graph), input);
   const { key, metadata } = options;
   const named = { ...(key === undefined ? {} : { key }), ...(metadata === undefined ? {} : { metadata }) };
   const known = await runOfKey(caller, thread);
@@ -114,7 +116,7 @@ async function start(
     throw occupied(session, saved);
   }
   try {
-    return await holding(session, caller, () => beginAndDrive(session, options.input));
+    return await holding(session, caller, () => beginAndDrive(session, options.input, input));
   } catch (error) {
     const first = isStatewrightError(error, "run_exists") ? await runOfKey(caller, thread) : undefined;
     if (first === undefined || saved === undefined) throw error;

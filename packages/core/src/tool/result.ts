@@ -84,13 +84,19 @@ export function resultOfError(error: ToolError, facts: ResultFacts): ToolResult 
 export function toOutput(returned: unknown): ToolOutput {
   if (returned === undefined) return { content: "" };
   if (typeof returned === "string") return { content: returned };
-  if (isPlainObject(returned) && typeof returned["content"] === "string") return returned as unknown as ToolOutput;
+  if (isOutput(returned)) return returned;
   if (isPlainObject(returned) && isBlocks(returned["content"])) {
     const broken = returned["content"].findIndex((block) => !isContentBlock(block));
-    if (broken < 0) return returned as unknown as ToolOutput;
     throw new ToolError("invalid_output", `The tool returned a broken content block (number ${broken + 1}).`);
   }
   return { content: [{ type: "json", value: jsonOf(returned) }], value: returned };
+}
+
+/** Whether a value has content that a model can read; the parts beside it are looked at where they are used. */
+function isOutput(value: unknown): value is ToolOutput {
+  if (!isPlainObject(value)) return false;
+  const content = value["content"];
+  return typeof content === "string" || (isBlocks(content) && content.every((block) => isContentBlock(block)));
 }
 
 /** Tell whether a value is a result: what an around or an after hook must give back. */

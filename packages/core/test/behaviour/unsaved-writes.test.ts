@@ -22,6 +22,7 @@ import {
   ToolError,
   toolNode,
 } from "../../src/index.ts";
+import { failureOf } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
 type Commit = Parameters<Store["commit"]>[0];
@@ -72,7 +73,8 @@ test("the end of a run that could not be saved is told under the number before i
     });
     const told: RunEvent[] = [];
     handle.on((event) => told.push(event));
-    await handle.result.catch(() => undefined);
+    if (code === "store_full") expect((await handle.result).status).toBe("paused");
+    else await failureOf(handle.result, "store_failed");
     const saved = await store.events(code, { after: 0, limit: 10 });
     expect(told.filter(({ type }) => /^run|^step/.test(type)).map(({ type, seq }) => [type, seq])).toEqual([
       ["run.started", 1],
