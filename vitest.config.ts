@@ -5,6 +5,8 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["**/test/**/*.test.ts"],
+    // A process runs many files with the modules that it has loaded: loading them anew for each file took as long as the tests.
+    isolate: false,
     setupFiles: existsSync("test/setup.ts") ? ["test/setup.ts"] : [],
     // The tests of all packages run at once, perhaps on two cores. Nothing waits on purpose, so this stops only a hang.
     testTimeout: 120_000,

@@ -5,7 +5,10 @@ import { join } from "node:path";
 
 const folders = ["packages", "apps"].flatMap((parent) => readdirSync(parent).map((name) => join(parent, name)));
 const count = { passed: 0, failed: 0 };
+const absent = [];
 for (const folder of [".", ...folders]) {
+  const notes = join(folder, ".reports/absent.txt");
+  if (existsSync(notes)) absent.push(...readFileSync(notes, "utf8").split("\n").filter(Boolean));
   const report = join(folder, ".reports/tests.json");
   if (!existsSync(report)) continue;
   for (const file of JSON.parse(readFileSync(report, "utf8")).testResults) {
@@ -15,3 +18,4 @@ for (const folder of [".", ...folders]) {
   }
 }
 console.log(`${count.passed} passed, ${count.failed} failed`);
+if (absent.length > 0) console.log(`recordings stood in for what is absent here: ${absent.join(", ")}`);

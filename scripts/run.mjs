@@ -3,6 +3,7 @@
 //   node scripts/run.mjs demo [arguments]    what `npm run demo` runs; the arguments go to the demo
 //   node scripts/run.mjs test                types, lint, boundaries, every package's tests, the list of rules
 //   node scripts/run.mjs gates:sqlite        damaged, torn and hostile files by the thousand: [gate] [seed] [count]
+//   node scripts/run.mjs example <name>      one example of tools, to watch
 //   node scripts/run.mjs rules | bench | fix | boundaries | pack:check
 //   node scripts/run.mjs gates <gate>        simulations, mutants, kills: apps/gates/src/index.ts says which
 //
@@ -24,6 +25,7 @@ const rootPackage = readJson(join(root, "package.json"));
 const tasks = {
   demo: (args) => node("apps/demo/src/index.ts", args),
   bench: (args) => node("apps/bench/src/index.ts", args),
+  example: (args) => node("apps/examples/src/index.ts", args),
   gates: (args) => node("apps/gates/src/index.ts", args),
   "gates:sqlite": (args) => node("packages/sqlite/test/gates/main.ts", args),
   rules: (args) => node("scripts/rules.mjs", args),

@@ -16,6 +16,10 @@ export interface Case {
   readonly disk?: boolean;
   /** Units in a round. */
   readonly size: number;
+  /** `data`: a round is one unit, and `size` is that of the data that it works on. Default `work`: so many units a round. */
+  readonly sizeOf?: "work" | "data";
+  /** The exponent above which the growth of ours fails, where it is another than for work that grows with its size. */
+  readonly steepest?: number;
   readonly contenders: readonly Contender[];
   readonly checks?: readonly Check[];
 }
@@ -24,7 +28,7 @@ export interface Case {
 export interface Check {
   readonly of: string;
   readonly to: string;
-  readonly measure: "cpu" | "wall";
+  readonly measure: "cpu" | "wall" | "bytes";
   readonly atMost: number;
 }
 
@@ -42,7 +46,9 @@ export interface Contender {
 export interface Work {
   /** Do `size` units; work in another process measures itself. */
   readonly run: (size: number) => undefined | Promise<Sample | undefined>;
-  /** End, and say how many bytes one unit left on disk. */
+  /** Bytes that the last round left on disk, all units together. */
+  readonly bytes?: () => number | undefined;
+  /** End, and say how many bytes one unit left on disk, where `bytes` does not. */
   readonly close?: () => number | undefined | Promise<number | undefined>;
 }
 

@@ -1,16 +1,20 @@
 /** The command: what it is asked, what it measures, what it prints. */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { allCases } from "./cases/all.ts";
 import { failures } from "./check.ts";
 import { findHeld } from "./held.ts";
+import { runKills } from "./kills/run-kills.ts";
 import { findLeaks } from "./leaks.ts";
+import { findLoad } from "./load/load.ts";
 import { measureCase } from "./measure.ts";
 import { loadPeers, noPeers } from "./peers/langgraph.ts";
 import { type CaseReport, machine, type Report, toMarkdown, toText } from "./report.ts";
+import { writeBetweenMarks } from "./written-page.ts";
 
 const help = `npm run bench -- [options]
-  --only B1,B3   these cases only; "leaks" is one of them
+  kills          kill runs of ours and of the peer in the same ways, and resume them twice; kills --help says more
+  --only B1,B3   these cases only; "leaks" and "load" are two of them
   --rounds 7     rounds of each contender
   --no-peers     ours and the limits only, nothing is installed
   --no-growth    without the sizes 1x, 2x, 4x, 8x
@@ -21,9 +25,12 @@ const help = `npm run bench -- [options]
 const page = new URL("../../../docs/performance.md", import.meta.url);
 const runsForLeaks = 30_000;
 const unitsForHeld = 40_000;
+/** Doubled, so that growth is seen; 10,000 runs wait at the end. */
+const threadsForLoad = { active: [250, 500, 1_000], parked: [2_500, 5_000, 10_000] };
 
 /** Run the bench; gives the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
+  if (args[0] === "kills") return runKills(args.slice(1));
   const options = readOptions(args);
   if (typeof options === "string") {
     process.stderr.write(`${options}\n`);
@@ -31,7 +38,7 @@ export async function main(args: readonly string[]): Promise<number> {
   }
   const report = await measureAll(options, args);
   process.stdout.write(options.json ? `${JSON.stringify(report, null, 2)}\n` : `${toText(report)}\n`);
-  if (options.write) writePage(report);
+  if (options.write) writeBetweenMarks(page, "npm run bench -- --write", toMarkdown(report));
   const found = options.check ? failures(report) : [];
   for (const line of found) process.stderr.write(`bench: ${line}\n`);
   return found.length > 0 ? 1 : 0;
@@ -84,10 +91,11 @@ async function measureAll(
   for (const each of allCases(peers)) {
     if (!wanted(each.id)) continue;
     process.stderr.write(`${each.id} ...\n`);
-    const { id, title, unit, budget, checks = [] } = each;
-    cases.push({ id, title, unit, budget, checks, contenders: await measureCase(each, { rounds, growth }) });
+    const { id, title, unit, budget, checks = [], steepest } = each;
+    const contenders = await measureCase(each, { rounds, growth });
+    cases.push({ id, title, unit, budget, checks, contenders, ...(steepest === undefined ? {} : { steepest }) });
   }
-  if (wanted("leaks")) process.stderr.write("leaks ...\n");
+  for (const each of ["leaks", "load"]) if (wanted(each)) process.stderr.write(`${each} ...\n`);
   return {
     date: new Date().toISOString().slice(0, 10),
     command: ["npm run bench", ...(args.length > 0 ? ["--", ...args] : [])].join(" "),
@@ -97,22 +105,11 @@ async function measureAll(
     cases,
     leaks: wanted("leaks") ? await findLeaks(runsForLeaks) : undefined,
     held: wanted("leaks") ? await findHeld(unitsForHeld) : undefined,
+    load: wanted("load") ? await findLoad(threadsForLoad) : undefined,
   };
 }
 
 function ownVersion(): string {
   const file = new URL("../../../packages/statewright/package.json", import.meta.url);
   return (JSON.parse(readFileSync(file, "utf8")) as { readonly version: string }).version;
-}
-
-const begin = "<!-- Written by npm run bench -- --write: begin -->";
-const end = "<!-- Written by npm run bench -- --write: end -->";
-
-/** Put the figures between the marks of the page; what people wrote around them stays. */
-function writePage(report: Report): void {
-  const fresh = `# Performance\n\n${begin}\n${end}\n`;
-  const text = existsSync(page) ? readFileSync(page, "utf8") : fresh;
-  const [before = "", rest = ""] = text.split(begin);
-  const after = rest.split(end)[1] ?? "\n";
-  writeFileSync(page, `${before}${begin}\n\n${toMarkdown(report)}\n\n${end}${after}`);
 }

@@ -36,8 +36,16 @@ export interface Measured {
 
 /** CPU by the size of the work. An exponent of 1 is linear; the fit is of log CPU by log size. */
 export interface Growth {
-  readonly points: readonly { readonly size: number; readonly cpuUs: number }[];
+  readonly points: readonly Point[];
   readonly exponent: number;
+  /** The same of the bytes that were left on disk, where they are counted. */
+  readonly bytesExponent?: number;
+}
+
+interface Point {
+  readonly size: number;
+  readonly cpuUs: number;
+  readonly bytes?: number | undefined;
 }
 
 export interface MeasureOptions {
@@ -52,7 +60,7 @@ const patienceMs = 20_000;
 
 /** Measure every contender of a case. */
 export async function measureCase(
-  { size, contenders, disk = false }: Case,
+  { size, contenders, disk = false, sizeOf = "work" }: Case,
   { rounds, growth }: MeasureOptions,
 ): Promise<readonly Measured[]> {
   const entrants = [];
@@ -67,21 +75,29 @@ export async function measureCase(
     }
   }
   const measured: Measured[] = [];
-  for (const { contender, work, size: units, samples } of entrants) {
+  for (const { contender, work, size: inRound, samples } of entrants) {
+    const units = sizeOf === "data" ? 1 : inRound;
+    const left = work.bytes?.();
     const sizes = growth ? contender.growth : undefined;
     const grown = sizes === undefined ? undefined : await grow(work, sizes);
     measured.push({
       name: contender.name,
       role: contender.role,
-      size: units,
+      size: inRound,
       rounds: samples.length,
       cpuUs: spread(samples.map(({ cpuUs }) => cpuUs / units)),
       wallUs: spread(samples.map(({ wallUs }) => wallUs / units)),
-      bytes: await work.close?.(),
+      bytes: await closed(work, left === undefined ? undefined : left / units),
       growth: grown,
     });
   }
   return measured;
+}
+
+/** The bytes of a unit: as they were counted after the last round, or as the end of the work tells them. */
+async function closed(work: Work, counted: number | undefined): Promise<number | undefined> {
+  const told = await work.close?.();
+  return counted ?? told;
 }
 
 interface Entrant {
@@ -116,14 +132,19 @@ async function grow(work: Work, sizes: readonly number[]): Promise<Growth> {
   for (const size of sizes) {
     const samples = [];
     for (let round = 0; round < fewestRounds; round++) samples.push((await take(work, size)).cpuUs);
-    points.push({ size, cpuUs: spread(samples).median });
+    points.push({ size, cpuUs: spread(samples).median, bytes: work.bytes?.() });
   }
-  return { points, exponent: fitExponent(points) };
+  const sized = points.flatMap(({ size, bytes }) => (bytes === undefined ? [] : [[size, bytes] as const]));
+  return {
+    points,
+    exponent: fitExponent(points.map(({ size, cpuUs }) => [size, cpuUs])),
+    ...(sized.length === points.length && { bytesExponent: fitExponent(sized) }),
+  };
 }
 
-/** The slope of log CPU by log size, by least squares. */
-export function fitExponent(points: Growth["points"]): number {
-  const logs = points.map(({ size, cpuUs }) => [Math.log(size), Math.log(cpuUs)] as const);
+/** The slope of log cost by log size, by least squares. */
+export function fitExponent(points: readonly (readonly [size: number, cost: number])[]): number {
+  const logs = points.map(([size, cost]) => [Math.log(size), Math.log(cost)] as const);
   const meanX = mean(logs.map(([x]) => x));
   const meanY = mean(logs.map(([, y]) => y));
   const over = logs.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0);
@@ -142,6 +163,16 @@ export function spread(values: readonly number[]): Spread {
 
 function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Time a part of a round: what comes before it, such as data to read, does not count. */
+export async function timed(work: () => unknown): Promise<Sample> {
+  const cpu = cpuUsage();
+  const wall = performance.now();
+  await work();
+  const wallUs = (performance.now() - wall) * 1_000;
+  const { user, system } = cpuUsage(cpu);
+  return { cpuUs: user + system, wallUs };
 }
 
 let collect: (() => void) | undefined;

@@ -3,6 +3,7 @@ import { arch, availableParallelism, cpus, platform, totalmem } from "node:os";
 import type { Case } from "./case.ts";
 import type { Held } from "./held.ts";
 import type { Leaks } from "./leaks.ts";
+import type { Load } from "./load/load.ts";
 import type { Measured } from "./measure.ts";
 
 export interface Report {
@@ -14,6 +15,7 @@ export interface Report {
   readonly cases: readonly CaseReport[];
   readonly leaks: Leaks | undefined;
   readonly held: Held | undefined;
+  readonly load: Load | undefined;
 }
 
 export interface CaseReport {
@@ -22,6 +24,7 @@ export interface CaseReport {
   readonly unit: string;
   readonly budget: Case["budget"];
   readonly checks: NonNullable<Case["checks"]>;
+  readonly steepest?: number;
   readonly contenders: readonly Measured[];
 }
 
@@ -40,14 +43,16 @@ export function toMarkdown(report: Report): string {
   const leaks = leaksText(report);
   const facts = [
     `Measured ${date} with \`${command}\` on ${report.machine}; ${versions}. ${peers.join(" ")}`,
-    "Figures are for one unit of work: the median of alternating rounds in one process. CPU is that of the whole process, the collector and the compiler included. `CPU of ours` and `wall of ours` say how many times ours the row needs; growth is the exponent of CPU by size over 1x, 2x, 4x and 8x (1 is linear).",
+    "Figures are for one unit of work: the median of alternating rounds in one process. CPU is that of the whole process, the collector and the compiler included. `CPU of ours` and `wall of ours` say how many times ours the row needs; growth is the exponent of CPU, and of the bytes on disk where they are counted, by size over 1x, 2x, 4x and 8x (1 is linear, 0 does not grow).",
   ];
   const tables = cases.map((each) => {
     const head = `### ${each.id}: ${each.title}\n\nA unit is one ${each.unit}; budget ${each.budget.text}.`;
     const rows = rowsOf(each).map((row) => `| ${row.join(" | ")} |`);
     return `${head}\n\n| ${columns.join(" | ")} |\n|${columns.map(() => "---|").join("")}\n${rows.join("\n")}`;
   });
-  return [...facts, ...tables, ...(leaks === "" ? [] : [`### Leaks\n\n${leaks}`])].join("\n\n");
+  return [...facts, ...tables, ...(leaks === "" ? [] : [`### Leaks\n\n${leaks}`]), ...loadMarkdown(report)].join(
+    "\n\n",
+  );
 }
 
 /** The same for a terminal. */
@@ -63,7 +68,7 @@ export function toText(report: Report): string {
     return [`${each.id}: ${each.title} (a ${each.unit}; budget ${each.budget.text})`, ...lines].join("\n");
   });
   const said = [report.machine, report.versions, ...report.peers].join("\n");
-  return [said, ...blocks, leaksText(report)].join("\n\n").trimEnd();
+  return [said, ...blocks, leaksText(report), ...loadLines(report)].join("\n\n").trimEnd();
 }
 
 function rowsOf({ contenders }: CaseReport): readonly (readonly string[])[] {
@@ -73,12 +78,12 @@ function rowsOf({ contenders }: CaseReport): readonly (readonly string[])[] {
     time(cpuUs.median),
     `${time(cpuUs.least)} – ${time(cpuUs.most)}`,
     time(wallUs.median),
-    bytes === undefined ? "" : `${Math.round(bytes)}`,
+    bytes === undefined ? "" : volume(bytes),
     role === "ours" || ours === undefined ? "1" : ratio(cpuUs.median / ours.cpuUs.median),
     role === "ours" || ours === undefined ? "1" : ratio(wallUs.median / ours.wallUs.median),
     growth === undefined
       ? ""
-      : `${growth.exponent.toFixed(2)} (${growth.points[0]?.size} to ${growth.points.at(-1)?.size})`,
+      : `${growth.exponent.toFixed(2)}${growth.bytesExponent === undefined ? "" : `, bytes ${growth.bytesExponent.toFixed(2)}`} (${growth.points[0]?.size} to ${growth.points.at(-1)?.size})`,
   ]);
 }
 
@@ -95,10 +100,34 @@ function leaksText({ leaks, held }: Report): string {
   return sentences.join(" ");
 }
 
+/** One sentence for each count. */
+function loadLines({ load }: Report): readonly string[] {
+  if (load === undefined) return [];
+  const active = load.active.map(
+    ({ threads, supersteps, seconds, cpuSeconds, loopDelayMs, rawCommitMs, rssBeforeMb, mostRssMb, mostHeapMb }) =>
+      `${threads} threads at work at the same time, FULL: ${supersteps} supersteps in ${seconds.toFixed(1)} s (${cpuSeconds.toFixed(1)} s CPU), the event loop late by ${loopDelayMs.p99.toFixed(0)} ms (99 %), ${loopDelayMs.most.toFixed(0)} ms at most, where one raw transaction takes ${rawCommitMs.median.toFixed(1)} to ${rawCommitMs.most.toFixed(0)} ms; at most ${mostRssMb.toFixed(0)} MB of memory (${rssBeforeMb.toFixed(0)} before), ${mostHeapMb.toFixed(0)} MB of it heap of the runs.`,
+  );
+  const parked = load.parked.map(
+    ({ runs, heapBytes, resumeMs }) =>
+      `${runs} runs that wait for a person: ${(heapBytes / 1_000).toFixed(0)} KB of heap in all; ${resumeMs.toFixed(2)} ms CPU to open one, answer it and run it to its end.`,
+  );
+  return [...active, ...parked];
+}
+
+function loadMarkdown(report: Report): readonly string[] {
+  const lines = loadLines(report).map((line) => `- ${line}`);
+  return lines.length === 0 ? [] : [`### Load\n\n${lines.join("\n")}`];
+}
+
 function time(us: number): string {
   if (us >= 1_000_000) return `${(us / 1_000_000).toFixed(2)} s`;
   if (us >= 1_000) return `${(us / 1_000).toFixed(us >= 10_000 ? 0 : 1)} ms`;
   return `${us.toFixed(us >= 100 ? 0 : us >= 1 ? 1 : 2)} µs`;
+}
+
+function volume(bytes: number): string {
+  if (bytes >= 10_000_000) return `${(bytes / 1_000_000).toFixed(1)} MB`;
+  return bytes >= 10_000 ? `${(bytes / 1_000).toFixed(0)} KB` : `${Math.round(bytes)}`;
 }
 
 function ratio(value: number): string {

@@ -3,6 +3,7 @@ import { allCases } from "../src/cases/all.ts";
 import { failures } from "../src/check.ts";
 import { findHeld } from "../src/held.ts";
 import { findLeaks } from "../src/leaks.ts";
+import { findLoad } from "../src/load/load.ts";
 import { fitExponent, type Measured, measureCase, spread } from "../src/measure.ts";
 import { noPeers } from "../src/peers/langgraph.ts";
 import { type CaseReport, machine, type Report, toMarkdown, toText } from "../src/report.ts";
@@ -25,8 +26,14 @@ describe("every case runs once without peers", () => {
   });
 });
 
+test("a process under load, small", async () => {
+  const { active, parked } = await findLoad({ active: [3], parked: [5] });
+  expect(active).toMatchObject([{ threads: 3, done: 3, supersteps: 60 }]);
+  expect(parked).toMatchObject([{ runs: 5 }]);
+}, 60_000);
+
 test("the exponent of linear work is 1, that of quadratic work 2", () => {
-  const grown = (power: number) => [1, 2, 4, 8].map((size) => ({ size, cpuUs: 3 * size ** power }));
+  const grown = (power: number) => [1, 2, 4, 8].map((size) => [size, 3 * size ** power] as const);
   expect(fitExponent(grown(1))).toBeCloseTo(1);
   expect(fitExponent(grown(2))).toBeCloseTo(2);
 });
@@ -59,6 +66,7 @@ describe("the verdict", () => {
       cases,
       leaks: undefined,
       held: undefined,
+      load: undefined,
     };
   };
 

@@ -1,15 +1,20 @@
 /** `createAgent`: a model and its tools as an ordinary graph, with `run` and `resume` that take a person's words. */
 import {
   approval,
+  type Channel,
   type ContextDefinition,
   callsOf,
   checkOptions,
+  clientAnswer,
   defineGraph,
+  defineMiddleware,
   defineState,
   END,
   freshId,
   type Graph,
+  type InterruptShape,
   isModel,
+  isRegistry,
   type Message,
   type Middleware,
   type Model,
@@ -32,6 +37,7 @@ import {
   systemWorld,
   type Tool,
   type ToolNodeOptions,
+  type ToolRegistry,
   type TypesOf,
   type TypesWith,
   toolNode,
@@ -67,7 +73,16 @@ export interface AgentOptions<Types extends StateTypes, Context, Given, AnyModel
   readonly model: AnyModel;
   /** What the model is told before the conversation: a text, or a function of state and context. */
   readonly instructions?: string | ((state: AgentState<Types>["state"], context: NoInfer<Context>) => string);
-  readonly tools?: readonly Tool<AgentState<Types>["state"], NoInfer<Context>>[];
+  /** Tools, or a registry that has some: what is changed in it counts from the next request to the model on. */
+  readonly tools?:
+    | readonly Tool<AgentState<Types>["state"], NoInfer<Context>>[]
+    | ToolRegistry<AgentState<Types>["state"], NoInfer<Context>>;
+  /** The names of the tools that the model is shown: always these, or in each turn those that the function gives. Default: all. */
+  readonly allowedTools?:
+    | readonly string[]
+    | ((state: AgentState<Types>["state"], context: NoInfer<Context>) => readonly string[]);
+  /** What becomes of calls that cannot be run. Default: answered, so that the model mends them. */
+  readonly onInvalidCall?: ToolNodeOptions<unknown, unknown>["onInvalidCall"];
   /** Channels of the agent's own, beside `messages`. */
   readonly state?: StateDefinition<Types>;
   readonly context?: ContextDefinition<Context, Given>;
@@ -85,6 +100,16 @@ export interface AgentOptions<Types extends StateTypes, Context, Given, AnyModel
   readonly strategy?: ToolNodeOptions<unknown, unknown>["strategy"];
   /** How many calls of one message may run at the same time. Default: no limit. */
   readonly maxToolConcurrency?: number;
+  /** How much of a tool's result the model sees. Default: 8 KiB of one block, 50 KiB in all. */
+  readonly limits?: ToolNodeOptions<unknown, unknown>["limits"];
+  /** Where large results are kept, instead of in the store of the run. */
+  readonly artifacts?: ToolNodeOptions<unknown, unknown>["artifacts"];
+  /** How many calls of one message may run; those after them are refused, each with an answer. Default: no limit. */
+  readonly maxToolCalls?: number;
+  /** What a message that comes while tools are at work does to calls that have not begun. Default `skip-remaining`. */
+  readonly steering?: ToolNodeOptions<unknown, unknown>["steering"];
+  /** How many of the messages that wait for a run are taken in at a time. Default `all`. */
+  readonly inbox?: "one" | "all";
 }
 
 /** What a person says to an agent: a text, or messages. */
@@ -146,6 +171,8 @@ const agentOptions = optionNames<AgentOptions<StateTypes, unknown, unknown>>({
   model: true,
   instructions: true,
   tools: true,
+  allowedTools: true,
+  onInvalidCall: true,
   state: true,
   context: true,
   middleware: true,
@@ -154,6 +181,11 @@ const agentOptions = optionNames<AgentOptions<StateTypes, unknown, unknown>>({
   retry: true,
   strategy: true,
   maxToolConcurrency: true,
+  limits: true,
+  artifacts: true,
+  maxToolCalls: true,
+  steering: true,
+  inbox: true,
 });
 const settingNames = optionNames<NonNullable<AgentOptions<StateTypes, unknown, unknown>["settings"]>>({
   toolChoice: true,
@@ -167,12 +199,16 @@ const settingNames = optionNames<NonNullable<AgentOptions<StateTypes, unknown, u
 /** Throws `invalid_option` for what no agent can be made of; graph, tools and middleware are checked where they are made. */
 function checkAgent(options: unknown): void {
   checkOptions("createAgent", options, agentOptions);
-  const { name, model, instructions, state, settings, store } = options as Readonly<Record<string, unknown>>;
+  const { name, model, instructions, allowedTools, state, settings, store } = options as Readonly<
+    Record<string, unknown>
+  >;
   const owner = typeof name === "string" ? `the agent "${name}"` : "an agent";
   if (!isModel(model))
     throw unfit(`the model of ${owner}`, model, "a model, such as scriptedModel([…]) or one of a provider");
   if (instructions !== undefined && typeof instructions !== "string" && typeof instructions !== "function")
     throw unfit(`the instructions of ${owner}`, instructions, "a text, or a function of state and context");
+  if (allowedTools !== undefined && !Array.isArray(allowedTools) && typeof allowedTools !== "function")
+    throw unfit(`allowedTools of ${owner}`, allowedTools, "a list of names, or a function of state and context");
   if (state !== undefined && !(typeof state === "object" && state !== null && "channels" in state))
     throw unfit(`the state of ${owner}`, state, "defineState({ name: schema, … })");
   if (store !== undefined && !(typeof store === "object" && store !== null && "claim" in store))
@@ -189,10 +225,23 @@ function unfit(what: string, given: unknown, wanted: string): StatewrightError {
 /** An agent's options without their types: what its graph is built from. */
 type AnyAgentOptions = Pick<
   AgentOptions<StateTypes, unknown, unknown>,
-  "name" | "version" | "model" | "settings" | "retry" | "strategy" | "maxToolConcurrency"
+  | "name"
+  | "version"
+  | "model"
+  | "settings"
+  | "retry"
+  | "strategy"
+  | "maxToolConcurrency"
+  | "limits"
+  | "artifacts"
+  | "maxToolCalls"
+  | "steering"
+  | "inbox"
+  | "onInvalidCall"
 > & {
+  readonly allowedTools?: readonly string[] | ((state: never, context: never) => readonly string[]);
   readonly instructions?: string | ((state: never, context: never) => string);
-  readonly tools?: readonly Tool<never, never>[];
+  readonly tools?: readonly Tool<never, never>[] | ToolRegistry<never, never>;
   readonly state?: Pick<StateDefinition, "channels">;
   readonly context?: Pick<ContextDefinition, "schema">;
   readonly middleware?: readonly Middleware<never, never>[];
@@ -202,51 +251,109 @@ type Conversation = { readonly messages: readonly Message[] };
 
 /** The graph of an agent: model → tools → model, until an answer calls none. */
 function agentGraph(options: AnyAgentOptions): Graph {
-  const { name, version = 1, strategy, maxToolConcurrency } = options;
+  const { name, version = 1, strategy, maxToolConcurrency, maxToolCalls, steering, inbox, onInvalidCall } = options;
   const context = options.context as ContextDefinition | undefined;
-  const tools = (options.tools ?? []) as readonly Tool<Conversation>[];
+  const tools = registryOf(options);
   const middleware = (options.middleware ?? []) as readonly Middleware[];
   const start = defineGraph({
     name,
     version,
-    state: defineState({ ...options.state?.channels, messages: messages() }),
+    state: defineState({
+      ...channelsOf(middleware),
+      ...options.state?.channels,
+      messages: messages(),
+    }),
     ...(context && { context }),
-    interrupts: { approve: approval },
+    ...(inbox !== undefined && { inbox }),
+    interrupts: { approve: approval, ...clientQuestions(tools) },
   });
   const model = { run: askModel(options, tools, middleware), retry: options.retry ?? { attempts: 3 } };
   const answerCalls = toolNode({
     tools,
     middleware,
     ...(strategy && { strategy }),
+    ...(onInvalidCall && { onInvalidCall }),
     ...(maxToolConcurrency !== undefined && { maxConcurrency: maxToolConcurrency }),
+    ...(maxToolCalls !== undefined && { maxCalls: maxToolCalls }),
+    ...(steering !== undefined && { steering }),
+    ...(options.limits !== undefined && { limits: options.limits }),
+    ...(options.artifacts !== undefined && { artifacts: options.artifacts }),
   });
-  if (tools.length === 0) return start.nodes({ model }).edges({ [START]: "model", model: END });
+  if (tools.names().length === 0) {
+    return start.nodes({ model }).edges({
+      [START]: "model",
+      model: route(["model", END], (state) => (isAnswered(state.messages) ? END : "model")),
+    });
+  }
   return start.nodes({ model, tools: answerCalls }).edges({
     [START]: "model",
-    model: route(["tools", END], (state) => (callsTools(state.messages) ? "tools" : END)),
+    model: route(["tools", "model", END], (state) =>
+      callsTools(state.messages) ? "tools" : isAnswered(state.messages) ? END : "model",
+    ),
     tools: "model",
   });
 }
 
+/** A tool without a body asks the application, under its own name. */
+function clientQuestions(tools: ToolRegistry<Conversation>): InterruptShape {
+  return Object.fromEntries(
+    tools.names().flatMap((name) => {
+      const spec = tools.get(name)?.spec;
+      return spec?.client === true ? [[name, clientAnswer(spec)]] : [];
+    }),
+  );
+}
+
+/** What middleware keeps its facts in. What is no list is refused where the tool node is made. */
+function channelsOf(middleware: readonly Middleware[]): NonNullable<Middleware["channels"]> {
+  const channels: Record<string, Channel> = {};
+  if (Array.isArray(middleware)) for (const each of middleware) Object.assign(channels, each?.channels);
+  return channels;
+}
+
 function askModel(
   options: AnyAgentOptions,
-  tools: readonly Tool<Conversation>[],
+  tools: ToolRegistry<Conversation>,
   middleware: readonly Middleware[],
 ): (state: Conversation, runtime: Pick<NodeRuntime, "context" | "model">) => Promise<{ messages: Message[] }> {
   const { model, instructions, settings } = options;
-  const shown = toolRegistry(tools).forModel();
+  const first = exposure(options, tools);
   return async (state, runtime) => {
     const told =
       typeof instructions === "function" ? instructions(state as never, runtime.context as never) : instructions;
-    const request = { ...settings, instructions: told, messages: state.messages, tools: shown };
-    return { messages: [await runtime.model({ model, request, middleware })] };
+    const request = { ...settings, instructions: told, messages: state.messages, tools: tools.forModel() };
+    return { messages: [await runtime.model({ model, request, middleware: [...first, ...middleware] })] };
   };
+}
+
+function registryOf({ tools = [] }: AnyAgentOptions): ToolRegistry<Conversation> {
+  return (isRegistry(tools) ? tools : toolRegistry(tools)) as ToolRegistry<Conversation>;
+}
+
+/** Shows the model what `allowedTools` names. A name that no tool has is refused, when the agent is made where that can be seen. */
+function exposure(
+  { allowedTools: allowed }: AnyAgentOptions,
+  tools: ToolRegistry<Conversation>,
+): readonly Middleware[] {
+  if (allowed === undefined) return [];
+  if (typeof allowed !== "function") tools.forModel(allowed);
+  const selectTools: Middleware["selectTools"] = (names, { state, context }) => {
+    if (typeof allowed !== "function") return names.filter((name) => allowed.includes(name));
+    const chosen = allowed(state as never, context as never);
+    return tools.forModel(chosen).map(({ name }) => name);
+  };
+  return [defineMiddleware({ name: "allowedTools", selectTools })];
 }
 
 /** Every call gets its answer from the tool node, also one that it refuses because the message was cut off. */
 function callsTools(conversation: readonly Message[]): boolean {
   const last = conversation[conversation.length - 1];
   return last?.role === "assistant" && callsOf(last).length > 0;
+}
+
+/** Whether the model has the last word: a message that came while it spoke is answered next. */
+function isAnswered(conversation: readonly Message[]): boolean {
+  return conversation[conversation.length - 1]?.role === "assistant";
 }
 
 function toMessages(input: AgentInput, world: World = systemWorld()): readonly Message[] {

@@ -48,7 +48,8 @@ export type PromptMessage<Data, Media, Own> =
 
 /**
  * The prompt of a request for `client`, the provider name of a language model. Answers to the calls of one message stand
- * in one message. Messages without anything to send are left out: providers refuse them.
+ * in one message. Messages without anything to send are left out: providers refuse them. Where an answer can hold no image,
+ * the images of the answers stand in a message of the user behind all of them.
  */
 export function promptOf<Data, Media, Own>(
   request: Pick<ModelRequest, "instructions" | "messages">,
@@ -59,13 +60,35 @@ export function promptOf<Data, Media, Own>(
   if (request.instructions !== undefined && request.instructions !== "") {
     prompt.push({ role: "system", content: request.instructions });
   }
+  let images: (TextPart | FilePart<Data>)[] = [];
+  const showImages = (): void => {
+    if (images.length > 0) prompt.push({ role: "user", content: images });
+    images = [];
+  };
   for (const message of request.messages) {
+    if (message.role !== "tool") showImages();
     const next = promptMessage(message, client, dialect);
     const last = prompt.at(-1);
     if (next.role === "tool" && last?.role === "tool") last.content.push(...next.content);
     else if (next.content.length > 0) prompt.push(next);
+    if (message.role === "tool" && answersInText(client)) images.push(...imagesOf(message, dialect));
   }
+  showImages();
   return prompt;
+}
+
+/** Chat completions: what a tool answers is text there, and an image in it would be sent as its letters. */
+function answersInText(client: string): boolean {
+  return client.endsWith(".chat");
+}
+
+/** The images of an answer, after a line that says whose they are. */
+function imagesOf<Data, Media, Own>(
+  { name, content, isError }: ToolMessage,
+  dialect: Dialect<Data, Media, Own>,
+): (TextPart | FilePart<Data>)[] {
+  const images = isError ? [] : content.flatMap((block) => (block.type === "image" ? [filePart(block, dialect)] : []));
+  return images.length === 0 ? [] : [{ type: "text", text: `What ${name} has shown:` }, ...images];
 }
 
 function promptMessage<Data, Media, Own>(
@@ -175,8 +198,16 @@ function resultPart<Data, Media, Own>(
     type: "tool-result",
     toolCallId: sentId(client, message.callId),
     toolName: sentName(message.name),
-    output: outputOf(message, dialect),
+    output: outputOf(answersInText(client) ? withoutImages(message) : message, dialect),
   };
+}
+
+function withoutImages(message: ToolMessage): ToolMessage {
+  if (message.isError || !message.content.some(({ type }) => type === "image")) return message;
+  const content = message.content.map((block) =>
+    block.type === "image" ? ({ type: "text", text: `[${block.mimeType}, shown below]` } as const) : block,
+  );
+  return { ...message, content };
 }
 
 function outputOf<Data, Media, Own>(message: ToolMessage, dialect: Dialect<Data, Media, Own>): Output<Media> {

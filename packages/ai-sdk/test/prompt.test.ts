@@ -117,7 +117,7 @@ describe("ids and names from another provider", () => {
     ["openai.chat", "x".repeat(41), /^x{23}_[0-9a-f]{16}$/],
     ["openai.responses", "x".repeat(65), /^x{47}_[0-9a-f]{16}$/],
     ["mistral.chat", "toolu_01A", /^[0-9a-f]{9}$/],
-  ])("%s gets a substitute for %s, the same for the call and its answer", (client, id, expected) => {
+  ])("T53 %s gets a substitute for %s, the same for the call and its answer", (client, id, expected) => {
     const [called, answered] = idsFor(client, id);
     expect(called).toMatch(expected);
     expect(answered).toBe(called);
@@ -127,7 +127,7 @@ describe("ids and names from another provider", () => {
     expect(idsFor("anthropic.messages", "a:1")).not.toEqual(idsFor("anthropic.messages", "a.1"));
   });
 
-  test("a name that a model made up is made to fit", () => {
+  test("T53 a name that a model made up is made to fit", () => {
     expect(prompt(history("c1", "multi.look up"))[0]?.content).toMatchObject([{ toolName: "multi_look_up" }]);
     expect(prompt(history("c1", ""))[1]?.content).toMatchObject([{ toolName: "unnamed" }]);
   });
@@ -140,11 +140,11 @@ describe("results of tools", () => {
   const text: ContentBlock = { type: "text", text: "Here" };
   const artifact: ContentBlock = {
     type: "artifact",
-    ref: { key: "k", name: "log", mimeType: "text/plain", bytes: 9_000_000 },
+    ref: { handle: "k", name: "log", mimeType: "text/plain", bytes: 9_000_000 },
     preview: "first lines …",
   };
   const output = (content: readonly ContentBlock[], isError = false): unknown =>
-    promptOf({ messages: [answer(content, { isError })] }, "made.chat", v4).map((message) => message.content)[0];
+    promptOf({ messages: [answer(content, { isError })] }, "made.messages", v4).map((message) => message.content)[0];
 
   test.each<[string, readonly ContentBlock[], boolean, unknown]>([
     ["text", [text], false, { type: "text", value: "Here" }],
@@ -171,9 +171,28 @@ describe("results of tools", () => {
     expect(output(content, isError)).toMatchObject([{ type: "tool-result", output: expected }]);
   });
 
+  test("S3.11 images of several answers stand behind all of them where answers are text, each after whose it is", () => {
+    const call = (id: string) => ({ type: "call" as const, id, name: "look", args: {} });
+    const messages = [
+      assistant([call("c1"), call("c2")], { finish: "calls" }),
+      answer([text, image], { callId: "c1" }),
+      answer([image, image], { callId: "c2" }),
+    ];
+    const file = { type: "file", mediaType: "image/png", data: { type: "data", data: "aW1n" } };
+    const line = { type: "text", text: "What look has shown:" };
+    expect(promptOf({ messages }, "groq.chat", v4).map(({ role }) => role)).toEqual(["assistant", "tool", "user"]);
+    expect(promptOf({ messages }, "groq.chat", v4).at(-1)).toEqual({
+      role: "user",
+      content: [line, file, line, file, file],
+    });
+    expect(promptOf({ messages }, "made.messages", v4)).toHaveLength(2);
+    const refused = [messages[0] as Message, answer([image], { callId: "c1", isError: true })];
+    expect(promptOf({ messages: refused }, "groq.chat", v4)).toHaveLength(2);
+  });
+
   test("media in the words of V3 and V2", () => {
     const outputs = (dialect: typeof v3 | typeof v2): unknown =>
-      promptOf({ messages: [answer([image, pdf])] }, "made.chat", dialect as typeof v3)[0]?.content;
+      promptOf({ messages: [answer([image, pdf])] }, "made.messages", dialect as typeof v3)[0]?.content;
     expect(outputs(v3)).toMatchObject([
       {
         output: {

@@ -12,11 +12,23 @@ export {
   StatewrightError,
 } from "./base/errors.ts";
 export { checkId, fingerprint, freshId } from "./base/ids.ts";
-export type { Injection, InjectionKind, RunIdentity, SecretSource } from "./base/injection.ts";
+export type { Injection, InjectionKind, InjectionSource, RunIdentity, SecretSource } from "./base/injection.ts";
 export type { DeepReadonly, Json, JsonObject } from "./base/json.ts";
+export type {
+  LongTerm,
+  LongTermCondition,
+  LongTermFilter,
+  LongTermItem,
+  LongTermNamespaces,
+  LongTermPage,
+  LongTermPut,
+  LongTermScalar,
+  LongTermSearch,
+  OpenLongTerm,
+} from "./base/long-term.ts";
 export { checkOptions, optionNames } from "./base/options.ts";
 export type { RetryPolicy } from "./base/retry.ts";
-export type { Schema, SchemaInput, SchemaOutput } from "./base/schema.ts";
+export type { Schema, SchemaInput, SchemaIssue, SchemaOutput } from "./base/schema.ts";
 export type { Clock, Schedule } from "./base/time.ts";
 export { type Log, type LogLevel, type Random, systemWorld, type World } from "./base/world.ts";
 export type {
@@ -32,6 +44,19 @@ export type {
 } from "./checkpoint/checkpoint.ts";
 export type { EventRow } from "./checkpoint/event.ts";
 export type { EffectRow, EffectState, InterruptRow, QuestionRow } from "./checkpoint/journal.ts";
+export type { LetterKind, LetterRow, LetterWrite } from "./checkpoint/letter.ts";
+export type {
+  LongTermChange,
+  LongTermPlace,
+  LongTermQuery,
+  LongTermReader,
+  LongTermRow,
+  LongTermRows,
+  LongTermWord,
+} from "./checkpoint/long-term-rows.ts";
+export * as longTermRules from "./checkpoint/long-term-rules.ts";
+export { type LongTermStore, type LongTermStoreOptions, longTermStore } from "./checkpoint/long-term-store.ts";
+export { memoryArtifacts } from "./checkpoint/memory-artifacts.ts";
 export { type MemoryStore, memoryStore } from "./checkpoint/memory-store.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export type {
@@ -54,6 +79,7 @@ export type {
 } from "./checkpoint/store.ts";
 export * as storeRules from "./checkpoint/store-rules.ts";
 export type {
+  ArtifactImage,
   CheckpointImage,
   CutDelta,
   CutImage,
@@ -109,7 +135,14 @@ export {
 } from "./define/node.ts";
 export { type CacheEntry, memoryCache, type NodeCache } from "./define/node-cache.ts";
 export { type SubgraphBody, type SubgraphOptions, type SubgraphPersistence, subgraph } from "./define/subgraph.ts";
-export { type ToolNode, type ToolNodeOptions, type ToolStrategy, toolNode } from "./define/tool-node.ts";
+export {
+  type InvalidCall,
+  type InvalidCallPolicy,
+  type ToolNode,
+  type ToolNodeOptions,
+  type ToolStrategy,
+  toolNode,
+} from "./define/tool-node.ts";
 export { type CheckOptions, checkGraph } from "./inspect/check-graph.ts";
 export { type HistoryEntry, type HistoryOptions, history } from "./inspect/history.ts";
 export {
@@ -151,9 +184,11 @@ export { type ForkOptions, fork } from "./resume/fork.ts";
 export { type RecoverOptions, recover } from "./resume/recover.ts";
 export { resume } from "./resume/resume.ts";
 export type { ServingOptions } from "./resume/serving.ts";
+export { type SteerOptions, steer } from "./resume/steer.ts";
 export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update.ts";
 export type { EventView, OpenInterrupt, RunEvent, RunEventBody, Transition, TransitionRecord } from "./run/events.ts";
 export type { Misfit } from "./run/fit.ts";
+export type { LetterInput } from "./run/inbox.ts";
 export type { InspectedActor, Inspector } from "./run/inspection.ts";
 export type { GuardResult } from "./run/kernel.ts";
 export type {
@@ -192,9 +227,44 @@ export {
   type UpdateOf,
 } from "./state/definition.ts";
 export { applyDelta, type Delta, type Patch } from "./state/delta.ts";
-export { type ApprovalAnswer, approval, type InDoubtAnswer, type NodeInDoubtAnswer } from "./tool/approval.ts";
+export {
+  type ApprovalAnswer,
+  type ApprovalVerdict,
+  approval,
+  type InDoubtAnswer,
+  type NodeInDoubtAnswer,
+} from "./tool/approval.ts";
+export {
+  type ArtifactFilter,
+  type ArtifactRow,
+  type ArtifactStore,
+  type ArtifactWrite,
+  type ByteRange,
+  handleOf,
+  type KeptArtifacts,
+  keyOfBody,
+} from "./tool/artifact.ts";
+export type { ArtifactPage, ToolArtifacts } from "./tool/artifact-access.ts";
+export type { ArtifactDraft, ArtifactRef } from "./tool/artifact-draft.ts";
+export type { ResultLimits } from "./tool/artifact-limits.ts";
+export type { RedactionPolicy } from "./tool/artifact-redaction.ts";
+export { type ClientFailure, clientAnswer } from "./tool/client-tool.ts";
+export { describeTool, type ToolDescription } from "./tool/describe-tool.ts";
+export {
+  type AgentTool,
+  type AgentToolResult,
+  type BareAgentTool,
+  type FromAgentToolOptions,
+  fromAgentTool,
+  type StaticOf,
+} from "./tool/from-agent-tool.ts";
+export { custom, runIdentity } from "./tool/injections.ts";
+export { type JsonSchemaInput, type JsonSchemaValidator, jsonSchemaInput } from "./tool/json-schema.ts";
+export { lintTool, type ToolWarning, type ToolWarningCode } from "./tool/lint-tool.ts";
+export { longTerm } from "./tool/long-term.ts";
 export {
   type AskOptions,
+  abort,
   allow,
   type BeforeToolDecision,
   defineMiddleware,
@@ -205,22 +275,28 @@ export {
   modify,
   respond,
 } from "./tool/middleware.ts";
-export { type JsonSchemaInput, jsonSchemaOf, modelToolOf } from "./tool/model-tool.ts";
-export { type ToolRegistry, toolRegistry } from "./tool/registry.ts";
+export { jsonSchemaOf, modelToolOf } from "./tool/model-tool.ts";
+export { type ReadArtifactOptions, readArtifact } from "./tool/read-artifact.ts";
+export { isRegistry, type ToolRegistry, type ToolRegistryOptions, toolRegistry } from "./tool/registry.ts";
 export type { ToolOutput, ToolResult, ToolReturn } from "./tool/result.ts";
 export { env, type SecretValue, secret } from "./tool/secret.ts";
 export type { ContextNeeds, InjectedOf, InjectMap, StateNeeds } from "./tool/tool.ts";
 export {
+  type ArgsOf,
   type DefinedTool,
   defineTool,
+  type GivenBy,
   type Tool,
   type ToolCall,
   type ToolDefinition,
   type ToolExecution,
+  type ToolInput,
   type ToolRetryOn,
   type ToolRuntime,
   type ToolSafety,
   type ToolSpec,
+  type ToolSpecParts,
+  toolSpec,
 } from "./tool/tool.ts";
 export {
   isToolError,
@@ -228,4 +304,6 @@ export {
   type ToolErrorDisposition,
   type ToolErrorKind,
   type ToolErrorOptions,
+  type ToolErrorPolicy,
 } from "./tool/tool-error.ts";
+export { snakeCaseOf, type ToolNames } from "./tool/tool-name.ts";

@@ -16,6 +16,7 @@ import {
 } from "./confined.ts";
 import { type IgnoreRule, ignoreRules, judge, type Verdict } from "./gitignore.ts";
 import { HostError, systemCodeOf } from "./host-error.ts";
+import { type PageOptions, type PageResult, readPage } from "./page.ts";
 
 /** What a path names, after links. */
 export type FileKind = "file" | "folder" | "other";
@@ -64,6 +65,8 @@ export interface ListOptions {
   readonly gitignore?: boolean;
   /** Names that are always left out; `.git` and `node_modules` by default. */
   readonly skip?: readonly string[];
+  /** Which entries are wanted; the others are neither named nor counted, but the folders among them are looked into. */
+  readonly wanted?: (path: string, kind: FileKind | "link") => boolean;
   /** Ends the walk with `cancelled`. */
   readonly signal?: AbortSignal;
 }
@@ -87,6 +90,8 @@ export interface Workspace {
   list(options?: ListOptions): Promise<Listing>;
   /** Read a file. Throws `not_found`, `denied`, `outside` or `io`. */
   read(path: string, options?: ReadOptions): Promise<ReadResult>;
+  /** Read a page of a file by lines, without loading the rest. Throws `not_found`, `denied`, `outside`, `cancelled` or `io`. */
+  readLines(path: string, options?: PageOptions): Promise<PageResult>;
   /**
    * Write a whole file at once, making the folders above it and keeping the mode of a file that was there. A reader sees
    * the old content or the new, also after a crash. Throws `denied`, `outside`, `too_large` or `io`, with nothing changed.
@@ -104,6 +109,7 @@ export function workspace(root: string, options: { readonly world?: World } = {}
     root: folder,
     list: (list = {}) => listFolder(folder, list),
     read: (path, { maxBytes = 2 ** 20 } = {}) => guarded("read", path, () => readFile(folder, path, maxBytes)),
+    readLines: (path, page = {}) => guarded("read", path, () => readLines(folder, path, page)),
     write: (path, content) => guarded("write", path, () => writeFile(folder, path, content, () => random.next())),
     stat: (path) => guarded("look at", path, () => statFile(folder, path)),
   };
@@ -135,10 +141,8 @@ async function statFile(root: string, path: string): Promise<FileStat> {
 }
 
 async function readFile(root: string, path: string, maxBytes: number): Promise<ReadResult> {
-  const { handle, stat } = await openInside(root, await pathFromRoot(root, path), "read");
+  const { handle, stat } = await openFile(root, path);
   try {
-    if (stat.isDirectory()) throw new HostError("io", `Cannot read ${shown(path)}: it is a folder. List it instead.`);
-    if (!stat.isFile()) throw notAFile("read", path);
     const content = await readUpTo(handle, maxBytes + 1);
     const truncated = content.length > maxBytes;
     const bytes = content.subarray(0, maxBytes);
@@ -150,6 +154,24 @@ async function readFile(root: string, path: string, maxBytes: number): Promise<R
   } finally {
     await handle.close();
   }
+}
+
+async function readLines(root: string, path: string, page: PageOptions): Promise<PageResult> {
+  const { handle, stat } = await openFile(root, path);
+  try {
+    return await readPage(handle, Number(stat.size), page);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Open what has to be a file. */
+async function openFile(root: string, path: string): Promise<OpenFile> {
+  const opened = await openInside(root, await pathFromRoot(root, path), "read");
+  if (opened.stat.isFile()) return opened;
+  await opened.handle.close();
+  if (!opened.stat.isDirectory()) throw notAFile("read", path);
+  throw new HostError("io", `Cannot read ${shown(path)}: it is a folder. List it instead.`);
 }
 
 /** Read from the start until enough or the end, whatever size the file says it has: it may grow, and /proc says 0. */
@@ -267,7 +289,8 @@ interface FolderRules {
 
 interface Walk {
   readonly root: string;
-  readonly options: Required<Omit<ListOptions, "signal" | "path">>;
+  readonly options: Required<Omit<ListOptions, "signal" | "path" | "wanted">>;
+  readonly wanted: NonNullable<ListOptions["wanted"]>;
   readonly signal: AbortSignal | undefined;
   readonly entries: { path: string; kind: FileKind | "link" }[];
   readonly skipped: string[];
@@ -277,10 +300,11 @@ interface Walk {
 
 async function listFolder(root: string, options: ListOptions): Promise<Listing> {
   const { path = ".", depth = Number.POSITIVE_INFINITY, limit = 1000, gitignore = true } = options;
-  const { skip = [".git", "node_modules"], signal } = options;
+  const { skip = [".git", "node_modules"], signal, wanted = () => true } = options;
   const walk: Walk = {
     root,
     options: { depth, limit, gitignore, skip },
+    wanted,
     signal,
     entries: [],
     skipped: [],
@@ -346,11 +370,14 @@ async function listEntry(
     addBounded(unreadable, { path, cause: "its name is not UTF-8, so that no path can name it" }, options.limit);
     return;
   }
-  if (entries.length >= options.limit) {
-    walk.truncated = true;
-    return;
+  const kind = entry.isSymbolicLink() ? "link" : kindOf(entry);
+  if (walk.wanted(path, kind)) {
+    if (entries.length >= options.limit) {
+      walk.truncated = true;
+      return;
+    }
+    entries.push({ path, kind });
   }
-  entries.push({ path, kind: entry.isSymbolicLink() ? "link" : kindOf(entry) });
   if (!entry.isDirectory() || depth >= options.depth) return;
   try {
     const folder = await openInside(walk.root, join(...below), "folder");

@@ -1,6 +1,8 @@
 /** Statewright host: Node's files and child processes behind one seam. */
+export { wholeCharacters } from "./capture.ts";
 export type { EnvironmentOptions } from "./environment.ts";
 export {
+  type FileKind,
   type FileStat,
   type Listing,
   type ListOptions,
@@ -10,7 +12,10 @@ export {
   type WriteResult,
   workspace,
 } from "./files.ts";
+export { globMatcher } from "./glob.ts";
 export { HostError, type HostErrorCode, type HostErrorDetails, isHostError } from "./host-error.ts";
+export type { PageLine, PageOptions, PageResult } from "./page.ts";
+export { placeInside, realPlaceInside } from "./place.ts";
 export {
   type OutputStream,
   type ProcessOptions,

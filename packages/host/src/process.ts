@@ -39,6 +39,8 @@ export interface ProcessOptions extends EnvironmentOptions {
   readonly maxBytes?: number;
   /** Called with decoded text as it comes, all of it, never with half a character. A throw stops the process. */
   readonly onOutput?: (chunk: string, stream: OutputStream) => void;
+  /** Called with the bytes themselves as they come. A throw stops the process. */
+  readonly onBytes?: (chunk: Uint8Array, stream: OutputStream) => void;
   /** Clock and timers; the real ones by default. */
   readonly world?: World;
 }
@@ -77,6 +79,8 @@ export interface RunningProcess {
   endInput(): void;
   /** SIGTERM to its group, SIGKILL after `graceMs`; gives the result. */
   stop(): Promise<ProcessResult>;
+  /** Whether this process stays alive for it, as it does at first; one that does not takes it along when it ends. */
+  holdOpen(isHeld: boolean): void;
 }
 
 /**
@@ -215,10 +219,11 @@ function supervise(
       later(graceMs, () => kill("SIGKILL"));
     }
   };
-  const hand = (chunk: string, stream: OutputStream) => {
-    if (chunk === "" || failure !== undefined) return;
+  const hand = (text: string, bytes: Uint8Array | undefined, stream: OutputStream) => {
+    if (failure !== undefined) return;
     try {
-      options.onOutput?.(chunk, stream);
+      if (bytes !== undefined) options.onBytes?.(bytes, stream);
+      if (text !== "") options.onOutput?.(text, stream);
     } catch (error) {
       failure = { error };
       stop("stopped");
@@ -227,8 +232,8 @@ function supervise(
   const onAbort = () => stop("cancelled");
 
   for (const stream of ["stdout", "stderr"] as const) {
-    child.process[stream]?.on("data", (chunk: Buffer) => hand(captures[stream].add(chunk), stream));
-    child.process[stream]?.on("end", () => hand(captures[stream].end(), stream));
+    child.process[stream]?.on("data", (chunk: Buffer) => hand(captures[stream].add(chunk), chunk, stream));
+    child.process[stream]?.on("end", () => hand(captures[stream].end(), undefined, stream));
   }
   child.process.once("exit", (code, signalName) => {
     exit = { code, signal: signalName };
@@ -275,9 +280,17 @@ function supervise(
     endInput: () => child.stdin?.end(),
     stop: () => {
       stop("stopped");
+      holdOpen(child.process, true);
       return result;
     },
+    holdOpen: (isHeld) => holdOpen(child.process, isHeld),
   };
+}
+
+function holdOpen(child: ChildProcess, isHeld: boolean): void {
+  const turn = isHeld ? "ref" : "unref";
+  child[turn]();
+  for (const pipe of child.stdio) if (pipe instanceof Socket && !pipe.destroyed) pipe[turn]();
 }
 
 /** Signal the group of a child; on Windows end its tree. */

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { spawnError } from "../src/environment.ts";
 import { endGroup, HostError, isHostError, type RunningProcess, runProcess, startProcess } from "../src/index.ts";
 import { gated, groupOf, signalGroup, spawnWatcher } from "../src/process-group.ts";
 import { childrenOf, failureOf, isRunning, membersOf, onLinux, outputWatch, stillWorld, until } from "./processes.ts";
@@ -178,7 +179,14 @@ describe.runIf(posix)("a command that cannot be started", () => {
     expect(await startFailure("true", ["x".repeat(5_000_000)])).toMatchObject({ code: "too_large" });
   });
 
-  test("because no file handle is left is a clear error, and works once there are some", async () => {
+  test("F22 because no more processes are allowed says so, and how to get more", () => {
+    expect(spawnError("echo", "EAGAIN")).toMatchObject({ code: "spawn_failed", systemCode: "EAGAIN" });
+    expect(String(spawnError("echo", "EAGAIN"))).toMatch(
+      /Cannot start echo .*no more processes are allowed.*ulimit -u/,
+    );
+  });
+
+  test("F22 no process starts while no file handle is left: a clear error, and it works once there are some", async () => {
     const { stdout, stderr } = await runProcess("sh", [
       "-c",
       'ulimit -n 64; exec "$0" "$1"',

@@ -1,9 +1,11 @@
 /** `encryptStore`: a plain file becomes an encrypted one, once and for all of its threads. */
 import { StatewrightError } from "@statewright/core";
 import type { Database } from "better-sqlite3";
+import { createArtifacts } from "./artifacts.ts";
 import { createCuts, keptHash } from "./cuts.ts";
 import { openDatabase } from "./database.ts";
 import { asStoreError } from "./errors.ts";
+import { createLongTerm } from "./long-term.ts";
 import { createReader, type Reader } from "./reader.ts";
 import { checkpointHash } from "./rows.ts";
 import { keyAt } from "./schema.ts";
@@ -21,13 +23,18 @@ export function encryptStore(path: string, encryption: Encryption): void {
   try {
     takeAlone(db, path);
     if (sealingOf(db) === "whole") return;
-    setSealing(db, "begun");
     const vault = createVault(encryption);
+    const namespaces = db.prepare<[], string>("SELECT DISTINCT namespace FROM long_term").pluck().all();
+    // A key that is missing is missed before anything is changed.
+    for (const namespace of namespaces) vault.namespace(namespace);
+    setSealing(db, "begun");
     const plain = createReader(db);
-    const sweeper = createSweeper(db, plain);
+    const artifacts = createArtifacts(db, () => undefined);
+    const sweeper = createSweeper(db, { reader: plain, artifacts });
     const threads = db.prepare<[], string>("SELECT id FROM threads WHERE secret IS NULL ORDER BY key").pluck().all();
     const seal = db.transaction((thread: string) => sealThread(db, { plain, sweeper, vault }, thread));
     for (const thread of threads) seal.immediate(thread);
+    db.transaction(() => createLongTerm(db, undefined).sealAll(vault)).immediate();
     setSealing(db, "whole");
     db.exec("DELETE FROM owners");
     db.exec("VACUUM");

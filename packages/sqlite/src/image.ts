@@ -1,6 +1,7 @@
 /** A thread as an image: everything that the file has of it, checked row by row. */
 import { type LineImage, storeRules, type ThreadImage } from "@statewright/core";
 import type { Database } from "better-sqlite3";
+import type { Artifacts } from "./artifacts.ts";
 import type { Cuts } from "./cuts.ts";
 import type { Line, Reader } from "./reader.ts";
 import { largestCheckpoint } from "./schema.ts";
@@ -18,7 +19,10 @@ interface ThreadHead {
 }
 
 /** What reads images; to be asked inside one transaction. */
-export function createImages(db: Database, reader: Reader, cuts: Cuts): (thread: string) => ThreadImage {
+export function createImages(
+  db: Database,
+  { reader, cuts, artifacts }: { readonly reader: Reader; readonly cuts: Cuts; readonly artifacts: Artifacts },
+): (thread: string) => ThreadImage {
   const head = db.prepare<[string], ThreadHead>(
     "SELECT t.created AS createdAt, t.updated AS updatedAt, t.head AS headBranch, t.seq, t.checkpoint," +
       " (SELECT r.id FROM runs r WHERE r.key = t.run) AS run, g.name AS graph, g.version, g.shape" +
@@ -37,6 +41,7 @@ export function createImages(db: Database, reader: Reader, cuts: Cuts): (thread:
       interrupts: reader.interrupts(thread, name),
       awaited: reader.awaited(line),
       timers: reader.timers({ thread }).filter(({ branch }) => branch === name),
+      letters: reader.inbox(thread, name),
     };
   }
 
@@ -52,6 +57,7 @@ export function createImages(db: Database, reader: Reader, cuts: Cuts): (thread:
       lines: reader.lines(thread).map((line) => lineImage(thread, line)),
       runs: reader.ownRuns(thread),
       events: reader.facts(thread),
+      artifacts: artifacts.images(thread),
     };
   };
 }

@@ -10,6 +10,7 @@ import {
   type EventRow,
   type InterruptRow,
   isStatewrightError,
+  type LetterRow,
   type QuestionFilter,
   type QuestionRow,
   type RunFilter,
@@ -34,6 +35,7 @@ import {
   type FactColumns,
   type InterruptColumns,
   interruptRow,
+  type LetterColumns,
   type QuestionColumns,
   questionRow,
   type RunColumns,
@@ -45,7 +47,7 @@ import {
   type WrittenBy,
 } from "./rows.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
-import { controlPlace, readDelta, readEffect, readFact, readQuestion, readRun } from "./sealed-rows.ts";
+import { controlPlace, readDelta, readEffect, readFact, readLetter, readQuestion, readRun } from "./sealed-rows.ts";
 import { opened, type Payload, type Seals, type Vault } from "./vault.ts";
 
 /** A branch or a child line as its rows name it, and where it came from. */
@@ -111,6 +113,10 @@ export interface Reader {
   effects(thread: string, branch: string, step?: number): readonly EffectRow[];
   interrupts(thread: string, branch: string): readonly InterruptRow[];
   questions(filter: QuestionFilter): readonly QuestionRow[];
+  /** Whether any letter waits, for whatever branch: asked often, and mostly none does. */
+  hasLetters(): boolean;
+  /** The letters that wait for a branch, in the order in which they were posted. */
+  inbox(thread: string, branch: string): readonly LetterRow[];
   events(
     thread: string,
     page: { readonly after: number; readonly from?: number | undefined; readonly limit: number },
@@ -363,6 +369,11 @@ export function createReader(
   const factsBetween = db.prepare<[string, number, number, number], FactColumns>(
     "SELECT f.seq, b.name AS branch, f.at, f.sum, f.text FROM threads t JOIN facts f ON f.thread = t.key JOIN branches b ON b.key = f.branch" +
       " WHERE t.id = ? AND f.seq > ? AND f.seq < ? ORDER BY f.seq LIMIT ?",
+  );
+  const anyLetter = db.prepare<[], number>("SELECT 1 FROM letters LIMIT 1").pluck();
+  const lettersOf = db.prepare<[string, string], Omit<LetterColumns, "branch">>(
+    "SELECT l.id, l.kind, l.at, l.sum, l.messages FROM threads t CROSS JOIN branches b ON b.thread = t.key AND b.name = ?" +
+      " CROSS JOIN letters l ON l.branch = b.key WHERE t.id = ? ORDER BY l.key",
   );
   const questions = db.prepare<[QuestionParameters], QuestionColumns>(questionList);
   const questionsOfThread = db.prepare<[QuestionParameters & { thread: string }], QuestionColumns>(
@@ -628,6 +639,13 @@ export function createReader(
       if (line === undefined) return [];
       const seals = sealsOf(thread);
       return interruptList.all(line.key).map((row) => interruptRow(readQuestion(seals, thread, { ...row, branch })));
+    },
+    hasLetters: () => anyLetter.get() !== undefined,
+    inbox: (thread, branch) => {
+      const rows = lettersOf.all(branch, thread);
+      if (rows.length === 0) return [];
+      const seals = sealsOf(thread);
+      return rows.map((row) => readLetter(seals, thread, { ...row, branch }));
     },
     events: (thread, { after, from, limit }) => {
       const checkpoints: CheckpointWithDeltas[] = [];

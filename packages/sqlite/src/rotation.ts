@@ -3,6 +3,7 @@
  * which key it has, so that work that was cut short goes on where it stood, and writers go on meanwhile.
  */
 import { isStatewrightError, storeRules } from "@statewright/core";
+import type { LongTermTable } from "./long-term.ts";
 import type { Reader } from "./reader.ts";
 import type { SealedRow, Sweeper } from "./sweeper.ts";
 import type { Seals, Vault } from "./vault.ts";
@@ -61,6 +62,21 @@ export async function rotateAll(
     }
   }
   if (missing !== undefined) throw missing;
+  return sealed;
+}
+
+/** Seal the long-term store with its newest keys; gives how many items were sealed again. Throws `missing_key`. */
+export async function rotateItems(
+  items: Pick<LongTermTable, "seal">,
+  write: <Value>(work: () => Value) => Promise<Value>,
+): Promise<number> {
+  let sealed = 0;
+  for (let after: number | undefined = 0; after !== undefined; ) {
+    const from: number = after;
+    const page: ReturnType<LongTermTable["seal"]> = await write(() => items.seal(from, atOnce));
+    sealed += page.sealed;
+    after = page.last;
+  }
   return sealed;
 }
 

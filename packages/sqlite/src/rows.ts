@@ -7,6 +7,7 @@ import type {
   EffectRow,
   EventRow,
   InterruptRow,
+  LetterRow,
   QuestionRow,
   RunRow,
   ThreadRow,
@@ -110,6 +111,15 @@ export interface FactColumns {
   readonly at: number;
   readonly sum: number;
   readonly text: string;
+}
+
+export interface LetterColumns {
+  readonly id: string;
+  readonly branch: string;
+  readonly kind: LetterRow["kind"];
+  readonly at: number;
+  readonly sum: number;
+  readonly messages: string;
 }
 
 export interface RunColumns {
@@ -341,6 +351,10 @@ export function interruptSum(interrupt: InterruptRow): number {
 /** The sum of a timer. */
 export function factSum({ seq, branch, at, text }: EventRow): number {
   return crc32(JSON.stringify([seq, branch, at, text]));
+}
+
+export function letterSum({ branch, id, kind, at, messages }: LetterRow): number {
+  return crc32(JSON.stringify([branch, id, kind, at, messages]));
 }
 
 export function timerSum({ id, kind, generation, dueAt, about }: Omit<TimerRow, "thread" | "branch">): number {

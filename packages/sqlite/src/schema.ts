@@ -178,6 +178,16 @@ export const migrations: readonly (readonly string[])[] = [
   PRIMARY KEY (branch, id)
 ) STRICT, WITHOUT ROWID`,
     `CREATE INDEX timers_by_due ON timers (due, id)`,
+    `CREATE TABLE letters (
+  key INTEGER PRIMARY KEY,
+  branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
+  id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  sum INTEGER NOT NULL,
+  messages ANY NOT NULL,
+  UNIQUE (branch, id)
+) STRICT`,
     `CREATE TABLE facts (
   thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
   seq INTEGER NOT NULL,
@@ -187,6 +197,38 @@ export const migrations: readonly (readonly string[])[] = [
   text ANY NOT NULL,
   PRIMARY KEY (thread, seq)
 ) STRICT, WITHOUT ROWID`,
+    `CREATE TABLE long_term (
+  key INTEGER PRIMARY KEY,
+  namespace TEXT NOT NULL,
+  id TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL,
+  expires INTEGER,
+  refresh INTEGER,
+  words TEXT,
+  sum INTEGER NOT NULL,
+  value ANY NOT NULL,
+  UNIQUE (namespace, id)
+) STRICT`,
+    `CREATE INDEX long_term_by_end ON long_term (expires) WHERE expires IS NOT NULL`,
+    `CREATE VIRTUAL TABLE long_term_words USING fts5(words, content = '', columnsize = 0, detail = none, tokenize = 'ascii')`,
+    // Words of what is deleted leave the index at once.
+    `INSERT INTO long_term_words (long_term_words, rank) VALUES ('secure-delete', 1)`,
+    `CREATE TABLE artifacts (
+  key INTEGER PRIMARY KEY,
+  thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
+  handle TEXT NOT NULL,
+  body INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  sum INTEGER NOT NULL,
+  about ANY NOT NULL
+) STRICT`,
+    `CREATE INDEX artifacts_by_handle ON artifacts (thread, handle)`,
+    `CREATE TABLE artifact_pieces (
+  key INTEGER PRIMARY KEY,
+  sum INTEGER NOT NULL,
+  data ANY NOT NULL
+) STRICT`,
     `CREATE VIEW history AS
   SELECT threads.id AS thread, branches.name AS branch, checkpoints.key & 0xffffff AS id, step, checkpoints.parent, source, nodes,
     datetime(at / 1000, 'unixepoch') AS at, duration, checkpoints.seq, bytes,

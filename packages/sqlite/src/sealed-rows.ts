@@ -2,7 +2,7 @@
  * Rows with what they hold as it is, or sealed where the thread has seals. The sum of a sealed row is over its plain
  * columns only: what is sealed carries its own proof, and a sum of it would tell something of it.
  */
-import type { DeltaRow, EffectRow, EventRow, InterruptRow, RunRow } from "@statewright/core";
+import type { DeltaRow, EffectRow, EventRow, InterruptRow, LetterRow, RunRow } from "@statewright/core";
 import { corrupt } from "./errors.ts";
 import {
   type DeltaColumns,
@@ -16,6 +16,8 @@ import {
   type InterruptColumns,
   interruptRow,
   interruptSum,
+  type LetterColumns,
+  letterSum,
   moreOfQuestion,
   moreText,
   type RunColumns,
@@ -214,6 +216,28 @@ export function readFact(seals: Seals | undefined, thread: string, columns: Fact
   const row = { seq, branch, at, text };
   if (factSum(seals === undefined ? row : { ...row, text: "" }) === sum) return row;
   throw corrupt(`the event ${seq} is not what was written`, { thread, branch });
+}
+
+/** The columns of a letter that depend on whether they are sealed. */
+export function letterColumns(
+  seals: Seals | undefined,
+  row: LetterRow,
+): { readonly sum: number; readonly messages: Payload } {
+  if (seals === undefined) return { sum: letterSum(row), messages: row.messages };
+  return { sum: letterSum({ ...row, messages: "" }), messages: seals.seal(row.messages, letterPlace(row)) };
+}
+
+/** A letter as it was written. Throws `store_corrupt` for any other, `missing_key`. */
+export function readLetter(seals: Seals | undefined, thread: string, columns: LetterColumns): LetterRow {
+  const { id, branch, kind, at, sum } = columns;
+  const messages = opened(seals, thread, columns.messages, () => letterPlace(columns));
+  const row = { id, branch, kind, messages, at };
+  if (letterSum(seals === undefined ? row : { ...row, messages: "" }) === sum) return row;
+  throw corrupt(`the letter "${id}" is not what was written`, { thread, branch });
+}
+
+function letterPlace({ branch, id, kind, at }: Omit<LetterRow, "messages">): Place {
+  return ["letters.messages", branch, id, kind, at];
 }
 
 /** Where the control state of a checkpoint stands. */

@@ -34,9 +34,12 @@ export function checkSealing(db: Database, path: string, withKeys: boolean): voi
 }
 
 function beginEmpty(db: Database, path: string): void {
-  if (db.prepare("SELECT 1 FROM threads LIMIT 1").get() !== undefined) {
+  const held = ["threads", "long_term"].find(
+    (table) => db.prepare("SELECT 1 FROM " + table + " LIMIT 1").get() !== undefined,
+  );
+  if (held !== undefined) {
     throw new StatewrightError("invalid_option", {
-      what: `"${path}" holds threads that are not encrypted, and keys are given`,
+      what: `"${path}" holds ${held === "threads" ? "threads" : "items of the long-term store"} that are not encrypted, and keys are given`,
       next: "Encrypt the file once with encryptStore(path, { keys })",
     });
   }

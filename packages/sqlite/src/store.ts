@@ -5,6 +5,8 @@ import {
   type ClaimRequest,
   type Commit,
   checkId,
+  type LetterWrite,
+  type LongTermChange,
   type QueueWrite,
   StatewrightError,
   type Store,
@@ -13,6 +15,7 @@ import {
   type World,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
+import { createArtifacts } from "./artifacts.ts";
 import { type BackupOptions, backupTo } from "./backup.ts";
 import { createCommitter } from "./committer.ts";
 import { createCuts } from "./cuts.ts";
@@ -21,10 +24,11 @@ import type { Durability } from "./durability.ts";
 import { asStoreError } from "./errors.ts";
 import { createImages } from "./image.ts";
 import { withLastGood } from "./last-good.ts";
+import { createLongTerm } from "./long-term.ts";
 import { createOwner } from "./owner.ts";
 import { createReader, type Reader } from "./reader.ts";
 import { createReserve } from "./reserve.ts";
-import { rotateAll, rotateThread } from "./rotation.ts";
+import { rotateAll, rotateItems, rotateThread } from "./rotation.ts";
 import { createSweeper } from "./sweeper.ts";
 import { vacuum } from "./vacuum.ts";
 import { createVault, type Encryption } from "./vault.ts";
@@ -55,7 +59,7 @@ export interface SqliteStoreOptions {
   readonly fileSystem?: "local" | "any";
   /**
    * Keep what threads hold encrypted, under keys of 32 bytes: the first that `keys` gives for a thread writes, all read.
-   * There is no search over what is encrypted.
+   * There is no search for words in what is encrypted.
    */
   readonly encryption?: Encryption;
 }
@@ -86,10 +90,15 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
       error: fault.message,
     }),
   );
-  const writer = createWriter(db, { owner, reader, vault });
-  const imageOf = createImages(db, reader, createCuts(db));
-  const sweeper = createSweeper(db, reader);
-  const verifier = createVerifier(db, { reader, cuts: createCuts(db), sweeper });
+  const artifacts = createArtifacts(db, (thread) => reader.seals(thread));
+  const items = createLongTerm(db, vault);
+  const longTerm = {
+    apply: (changes: readonly LongTermChange[], at: number) => erasing(db, () => items.apply(changes, at)),
+  };
+  const writer = createWriter(db, { owner, reader, vault, artifacts, longTerm });
+  const imageOf = createImages(db, { reader, cuts: createCuts(db), artifacts });
+  const sweeper = createSweeper(db, { reader, artifacts });
+  const verifier = createVerifier(db, { reader, cuts: createCuts(db), sweeper, artifacts, longTerm: items });
   const beginRead = db.prepare("BEGIN");
   const endRead = db.prepare("COMMIT");
   const giveUpRead = db.prepare("ROLLBACK");
@@ -152,6 +161,15 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     }
   }
 
+  /** One statement is one moment by itself. */
+  function isInboxEmpty(thread: string): boolean {
+    try {
+      return !reader.hasLetters();
+    } catch (thrown) {
+      throw asStoreError(thrown, { thread });
+    }
+  }
+
   /** A read that says of runs whether they are at work: owners that it has not heard of yet are looked for first. */
   async function readStatus<Value>(
     work: (reader: Reader, dead: readonly number[]) => Value,
@@ -206,6 +224,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
 
   return {
     name: "sqlite",
+    local: path === ":memory:",
     claim: async (request: ClaimRequest) => {
       checkId("thread", request.thread);
       if (request.branch !== undefined) checkId("branch", request.branch);
@@ -232,6 +251,10 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
       return await write(put.thread, () => writer.enqueue(put));
     },
     dequeue: (thread, run, ended) => write(thread, () => writer.dequeue(thread, run, ended)),
+    post: async (letter: LetterWrite) => {
+      checkId("thread", letter.thread);
+      return await write(letter.thread, () => writer.post(letter));
+    },
     thread: (id) => readStatus((from, dead) => from.thread(id, dead), id),
     threads: async (filter = {}) => {
       const wanted = storeRules.checkThreadFilter(filter);
@@ -263,11 +286,34 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
         storeRules.checkFilter("questions", filter, storeRules.questionFilterKeys);
         return from.questions(filter);
       }),
+    inbox: async (thread, branch) => {
+      if (closed) throw storeRules.closed("sqlite");
+      return isInboxEmpty(thread) ? [] : await read((from) => from.inbox(thread, branch), thread);
+    },
     timers: (filter = {}) =>
       read((from) => {
         storeRules.checkFilter("timers", filter, ["thread", "dueBy"]);
         return from.timers(filter);
       }),
+    longTerm: {
+      get: (place, at) => read(() => items.get(place, at)),
+      page: (query) => read(() => items.page(query)),
+      write: (changes, at) => write(undefined, () => longTerm.apply(changes, at)),
+      sweep: (at, limit) => write(undefined, () => erasing(db, () => items.sweep(at, limit))),
+    },
+    artifacts: {
+      list: (thread, filter = {}) =>
+        read(() => {
+          storeRules.checkFilter("artifacts", filter, ["run", "key"]);
+          return artifacts.list(thread, filter);
+        }, thread),
+      read: (thread, key, range) =>
+        read(() => {
+          if (range !== undefined) storeRules.checkRange(range);
+          return artifacts.read(thread, key, range);
+        }, thread),
+      delete: (thread, key) => write(thread, () => erasing(db, () => artifacts.remove(thread, key))),
+    },
     delete: async (id) => {
       await write(
         id,
@@ -292,7 +338,8 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
         throw invalid("a store without encryption has no keys to rotate", "Open it with encryption: { keys }");
       const change = { reader, vault, sweeper };
       if (thread !== undefined) return await rotateThread(change, write, thread);
-      return await rotateAll(change, write, (after) => read(() => verifier.threads(after)));
+      const threadRows = await rotateAll(change, write, (after) => read(() => verifier.threads(after)));
+      return threadRows + (await rotateItems(items, (work) => write(undefined, work)));
     },
     close: () => {
       if (closed) return;
@@ -357,6 +404,8 @@ function checkOptions(path: string, options: SqliteStoreOptions): void {
   const { durability = "full", maxBytes, fileSystem = "local", encryption } = options;
   if (encryption !== undefined && typeof encryption?.keys !== "function")
     throw invalid("encryption has no function keys", "Give encryption: { keys: (thread) => [{ id, key }] }");
+  if (encryption?.longTerm !== undefined && typeof encryption.longTerm !== "function")
+    throw invalid("longTerm of encryption is no function", "Give longTerm: (namespace) => [{ id, key }]");
   if (durability !== "full" && durability !== "normal")
     throw invalid(`durability is ${shown(durability)}`, 'Use "full" or "normal"');
   if (fileSystem !== "local" && fileSystem !== "any")

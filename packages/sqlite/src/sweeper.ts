@@ -1,5 +1,6 @@
 /** Everything of a thread that may be sealed, some rows at a time: to look whether it is what was written, or to seal it again. */
 import type { Database } from "better-sqlite3";
+import type { Artifacts } from "./artifacts.ts";
 import type { Reader } from "./reader.ts";
 import { putRunSum, runIsIntact } from "./row-sums.ts";
 import {
@@ -8,6 +9,7 @@ import {
   type FactColumns,
   type InterruptColumns,
   interruptRow,
+  type LetterColumns,
   type RunColumns,
 } from "./rows.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
@@ -16,10 +18,12 @@ import {
   deltaColumns,
   effectPayload,
   factColumns,
+  letterColumns,
   questionPayload,
   readDelta,
   readEffect,
   readFact,
+  readLetter,
   readQuestion,
   readRun,
   runPayload,
@@ -49,7 +53,10 @@ export interface Sweeper {
 
 type Keyed<Columns> = Columns & { readonly key: number };
 
-export function createSweeper(db: Database, reader: Reader): Sweeper {
+export function createSweeper(
+  db: Database,
+  { reader, artifacts }: { readonly reader: Reader; readonly artifacts: Artifacts },
+): Sweeper {
   const channelsOfLine = db.prepare<[number], { key: number; name: string }>(
     "SELECT key, name FROM channels WHERE branch = ?",
   );
@@ -75,6 +82,10 @@ export function createSweeper(db: Database, reader: Reader): Sweeper {
   const putQuestion = db.prepare<[number, Payload, Payload | null, Payload | null, number]>(
     "UPDATE interrupts SET sum = ?, payload = ?, answer = ?, more = ? WHERE key = ?",
   );
+  const letters = db.prepare<[number, number, number], Keyed<Omit<LetterColumns, "branch">>>(
+    "SELECT key, id, kind, at, sum, messages FROM letters WHERE branch = ? AND key > ? ORDER BY key LIMIT ?",
+  );
+  const putLetter = db.prepare<[number, Payload, number]>("UPDATE letters SET sum = ?, messages = ? WHERE key = ?");
   const runs = db.prepare<[string, number, number], Keyed<RunColumns>>(
     "SELECT r.key, r.id, t.id AS thread, b.name AS branch, r.graph, r.version, r.status, r.attempt, r.started, r.ended, r.error," +
       " r.name, r.metadata, r.input, r.more, " +
@@ -145,6 +156,17 @@ export function createSweeper(db: Database, reader: Reader): Sweeper {
           };
         },
       ),
+      sweep(
+        (after, limit) => letters.all(key, after, limit),
+        ({ messages }) => [messages],
+        (row, seals) => {
+          const letter = readLetter(seals, thread, { ...row, branch: name });
+          return (newest) => {
+            const { sum, messages } = letterColumns(newest, letter);
+            putLetter.run(sum, messages, row.key);
+          };
+        },
+      ),
       ...channelsOfLine.all(key).map((channel) => ofChannel(thread, name, channel)),
     ];
   }
@@ -197,7 +219,11 @@ export function createSweeper(db: Database, reader: Reader): Sweeper {
   }
 
   return {
-    sweeps: (thread) => [...reader.lines(thread).flatMap((line) => ofLine(thread, line)), ...ofThread(thread)],
+    sweeps: (thread) => [
+      ...reader.lines(thread).flatMap((line) => ofLine(thread, line)),
+      ...ofThread(thread),
+      ...artifacts.sweeps(thread),
+    ],
     secret: (thread, secret) => {
       putSecret.run(secret, thread);
     },

@@ -21,15 +21,22 @@ export const threadTables: Readonly<Record<string, Belonging>> = {
   effects: { to: "line", where: "branch = @key" },
   interrupts: { to: "line", where: "branch = @key" },
   timers: { to: "line", where: "branch = @key" },
+  letters: { to: "line", where: "branch = @key" },
   child_checkpoints: { to: "thread", where: inRange },
   facts: { to: "thread", where: "thread = @key" },
+  artifact_pieces: {
+    to: "thread",
+    where:
+      "key IN (SELECT p.key FROM artifacts a JOIN artifact_pieces p ON p.key >= a.key << 24 AND p.key < (a.key + 1) << 24 WHERE a.thread = @key)",
+  },
+  artifacts: { to: "thread", where: "thread = @key" },
   runs: { to: "thread", where: "thread = @key" },
   branches: { to: "thread", where: "thread = @key" },
   threads: { to: "thread", where: "key = @key" },
 };
 
-/** Tables whose rows are nobody's: names of graphs that threads share, the processes that own threads, what holds for the file. */
-export const sharedTables: readonly string[] = ["graphs", "owners", "settings"];
+/** Tables whose rows are nobody's: names of graphs that threads share, the long-term store, the processes that own threads, what holds for the file. */
+export const sharedTables: readonly string[] = ["graphs", "long_term", "owners", "settings"];
 
 export interface Eraser {
   /** Remove everything of a line but its runs, which are the thread's. */

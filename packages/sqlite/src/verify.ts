@@ -1,7 +1,9 @@
 /** Looking at everything that a file holds of its threads: each chain of checkpoints from its anchor on, each sum. */
 import { isStatewrightError, storeRules } from "@statewright/core";
 import type { Database } from "better-sqlite3";
+import type { Artifacts } from "./artifacts.ts";
 import type { Cuts } from "./cuts.ts";
+import type { LongTermTable } from "./long-term.ts";
 import { isUnreadable, type Line, type Reader } from "./reader.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
 import type { Sweeper } from "./sweeper.ts";
@@ -18,6 +20,8 @@ export interface Fault {
 export interface VerifyReport {
   readonly threads: number;
   readonly checkpoints: number;
+  /** Bodies of artifacts. */
+  readonly artifacts: number;
   /** Empty when all is what was written. */
   readonly faults: readonly Fault[];
 }
@@ -33,13 +37,31 @@ export interface Verifier {
   structure(): readonly string[];
   /** Ids of threads after `after`, in their order. */
   threads(after: number): readonly { readonly key: number; readonly id: string }[];
-  /** Look at one thread; gives how many checkpoints it has. Throws `unknown_thread`. */
-  thread(id: string, read: Read, fault: (fault: Fault) => void): Promise<number>;
+  /** Look at the items of the long-term store. */
+  items(read: Read, fault: (fault: Fault) => void): Promise<void>;
+  /** Look at one thread; gives how much it has. Throws `unknown_thread`. */
+  thread(
+    id: string,
+    read: Read,
+    fault: (fault: Fault) => void,
+  ): Promise<Pick<VerifyReport, "checkpoints" | "artifacts">>;
 }
 
 export function createVerifier(
   db: Database,
-  { reader, cuts, sweeper }: { readonly reader: Reader; readonly cuts: Cuts; readonly sweeper: Sweeper },
+  {
+    reader,
+    cuts,
+    sweeper,
+    artifacts,
+    longTerm,
+  }: {
+    readonly reader: Reader;
+    readonly cuts: Cuts;
+    readonly sweeper: Sweeper;
+    readonly artifacts: Artifacts;
+    readonly longTerm: Pick<LongTermTable, "check">;
+  },
 ): Verifier {
   const page = db.prepare<[number, number], { key: number; id: string }>(
     "SELECT key, id FROM threads WHERE key > ? ORDER BY key LIMIT ?",
@@ -69,6 +91,17 @@ export function createVerifier(
         .map(({ integrity_check: found }) => found)
         .filter((found) => found !== "ok"),
     threads: (after) => page.all(after, atOnce),
+    items: async (read, fault) => {
+      for (let after: number | undefined = 0; after !== undefined; ) {
+        const from: number = after;
+        after = await read<number | undefined>(() =>
+          longTerm.check(from, atOnce, (thrown) => {
+            if (!isUnreadable(thrown)) throw thrown;
+            fault({ what: thrown.message });
+          }),
+        );
+      }
+    },
     thread: async (id, read, fault) => {
       /** Work that may meet rows that are not what was written: each is told once. */
       const look = (work: () => void): void => {
@@ -91,16 +124,25 @@ export function createVerifier(
           });
         }
       }
-      let checkpoints = 0;
+      let [checkpoints, bodies] = [0, 0];
       for (const line of lines) {
         checkpoints += await chain(id, line, read, look);
         await read(() => look(() => cuts.of({ thread: id, line, seals: reader.seals(id) })));
       }
       await read(() => look(() => reader.timers({ thread: id })));
+      for (let after: number | undefined = 0; after !== undefined; ) {
+        const from: number = after;
+        after = await read(() => {
+          const next = artifacts.bodyAfter(id, from);
+          if (next !== undefined) look(() => artifacts.check(id, next));
+          return next;
+        });
+        if (after !== undefined) bodies += 1;
+      }
       if ((await read(() => newest.get(id))) === 0) fault({ thread: id, what: "the newest checkpoint is not there" });
       if ((await read(() => misled.get(id))) === 1)
         fault({ thread: id, what: "its head branch or its newest event is not there" });
-      return checkpoints;
+      return { checkpoints, artifacts: bodies };
     },
   };
 
@@ -126,12 +168,15 @@ export async function verifyStore(verifier: Verifier, read: Read, thread: string
   const add = (fault: Fault): void => {
     faults.set(JSON.stringify(fault), fault);
   };
-  let [threads, checkpoints] = [0, 0];
+  let [threads, checkpoints, artifacts] = [0, 0, 0];
   const look = async (id: string): Promise<void> => {
-    checkpoints += await verifier.thread(id, read, add);
+    const seen = await verifier.thread(id, read, add);
+    checkpoints += seen.checkpoints;
+    artifacts += seen.artifacts;
     threads += 1;
   };
   if (thread === undefined) for (const what of await read(() => verifier.structure())) add({ what });
+  if (thread === undefined) await verifier.items(read, add);
   if (thread !== undefined) await look(thread);
   for (let after = 0; thread === undefined; ) {
     const from = after;
@@ -147,5 +192,5 @@ export async function verifyStore(verifier: Verifier, read: Read, thread: string
       }
     }
   }
-  return { threads, checkpoints, faults: [...faults.values()] };
+  return { threads, checkpoints, artifacts, faults: [...faults.values()] };
 }

@@ -11,6 +11,8 @@ import {
   type EffectRow,
   type EventRow,
   type InterruptRow,
+  type LetterRow,
+  type LetterWrite,
   type PruneWrite,
   type QueueWrite,
   type RunRow,
@@ -20,15 +22,25 @@ import {
   type TimerChange,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
+import type { Artifacts } from "./artifacts.ts";
 import { createCuts, keptHash } from "./cuts.ts";
 import { corrupt } from "./errors.ts";
+import type { LongTermTable } from "./long-term.ts";
 import type { Owner } from "./owner.ts";
 import type { Reader } from "./reader.ts";
 import { createRetention } from "./retention.ts";
 import { foldedEffectSum, putRunSum } from "./row-sums.ts";
 import { type CheckpointColumns, checkpointHash, checkpointRow, timerSum, type WrittenBy } from "./rows.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
-import { controlPlace, deltaColumns, effectPayload, factColumns, questionPayload, runPayload } from "./sealed-rows.ts";
+import {
+  controlPlace,
+  deltaColumns,
+  effectPayload,
+  factColumns,
+  letterColumns,
+  questionPayload,
+  runPayload,
+} from "./sealed-rows.ts";
 import { createEraser } from "./thread-tables.ts";
 import type { Payload, Seals, Vault } from "./vault.ts";
 
@@ -87,6 +99,7 @@ export interface Writer {
   commit(commit: Commit, held: Held | undefined): number;
   enqueue(write: QueueWrite): RunRow;
   dequeue(thread: string, run: string, ended: { readonly at: number; readonly reason: string }): boolean;
+  post(write: LetterWrite): LetterRow;
   branch(write: BranchWrite, letGoAt: number | undefined): CheckpointRow;
   /** Remove a thread that nobody alive holds. */
   remove(thread: string, letGoAt: number | undefined): void;
@@ -109,7 +122,19 @@ interface ThreadState {
 
 export function createWriter(
   db: Database,
-  { owner, reader, vault }: { readonly owner: Owner; readonly reader: Reader; readonly vault: Vault | undefined },
+  {
+    owner,
+    reader,
+    vault,
+    artifacts,
+    longTerm,
+  }: {
+    readonly owner: Owner;
+    readonly reader: Reader;
+    readonly vault: Vault | undefined;
+    readonly artifacts: Artifacts;
+    readonly longTerm: Pick<LongTermTable, "apply">;
+  },
 ): Writer {
   const cuts = createCuts(db);
   const eraser = createEraser(db);
@@ -211,6 +236,10 @@ export function createWriter(
       " ON CONFLICT (branch, id) DO UPDATE SET kind = excluded.kind, generation = excluded.generation, due = excluded.due," +
       " about = excluded.about, sum = excluded.sum WHERE excluded.generation >= timers.generation",
   );
+  const addLetter = db.prepare<[number, string, string, number, number, Payload]>(
+    "INSERT INTO letters (branch, id, kind, at, sum, messages) VALUES (?, ?, ?, ?, ?, ?)",
+  );
+  const dropLetter = db.prepare<[number, string]>("DELETE FROM letters WHERE branch = ? AND id = ?");
   const moveHead = db.prepare<[string, number]>("UPDATE threads SET head = ? WHERE key = ?");
   const addFact = db.prepare<[number, number, number, number, number, Payload]>(
     "INSERT INTO facts (thread, seq, branch, at, sum, text) VALUES (?, ?, ?, ?, ?, ?)",
@@ -267,7 +296,7 @@ export function createWriter(
   }
 
   function commit(commit: Commit, held: Held | undefined): number {
-    const { run, checkpoint, effects, interrupts, timers, events } = commit;
+    const { run, checkpoint, effects, interrupts, timers, events, taken } = commit;
     const self = owner.id();
     if (held === undefined || self === undefined || held.epoch !== commit.epoch) throw storeRules.fenced(commit);
     const last = held.last ?? lastCheckpoint.get(held.key) ?? 0;
@@ -301,7 +330,10 @@ export function createWriter(
     }
     for (const interrupt of interrupts ?? []) writeInterrupt(held.seals, end, interrupt);
     for (const change of timers ?? []) changeTimer(end.line, change);
+    for (const letter of taken ?? []) dropLetter.run(end.line, letter);
     for (const fact of events ?? []) writeFact(held, end.line, fact);
+    for (const artifact of commit.artifacts ?? []) artifacts.put(held, artifact);
+    if (commit.longTerm !== undefined) longTerm.apply(commit.longTerm, storeRules.latestTime(commit));
     held.last = checkpoint?.row.id ?? last;
     remember(held, end);
     return held.queued;
@@ -519,6 +551,25 @@ export function createWriter(
     return true;
   }
 
+  function post({ thread, branch, ...letter }: LetterWrite): LetterRow {
+    checkId("letter", letter.id);
+    const state = threadState.get(thread);
+    if (state === undefined) throw storeRules.unknownThread(thread);
+    const line = reader.line(thread, branch);
+    if (line === undefined || storeRules.isChildLine(line.name))
+      throw storeRules.unknownBranch(thread, branch ?? state.head);
+    const known = reader.inbox(thread, line.name).find(({ id }) => id === letter.id);
+    if (known !== undefined) return known;
+    const row: LetterRow = { ...letter, branch: line.name };
+    writeLetter(reader.seals(thread), line.key, row);
+    return row;
+  }
+
+  function writeLetter(seals: Seals | undefined, line: number, row: LetterRow): void {
+    const { sum, messages } = letterColumns(seals, row);
+    addLetter.run(line, row.id, row.kind, row.at, sum, messages);
+  }
+
   /** An effect of the step that this very commit folds is written as it will stand: without its outcome, unless it is once. */
   function writeEffect(seals: Seals | undefined, end: End, effect: EffectRow, folded: boolean): void {
     const { step, task, key, kind, name, state, attempts, idempotencyKey, startedAt, endedAt, stage } = effect;
@@ -635,10 +686,12 @@ export function createWriter(
       awaitNothing.run(end.line);
       for (const id of line.awaited) awaitAgain.run(end.line, id);
       for (const timer of line.timers) changeTimer(end.line, { arm: timer });
+      for (const letter of line.letters) writeLetter(seals, end.line, letter);
       const run = line.run === undefined ? undefined : runs.get(line.run);
       if (run !== undefined) newestRunOfLine.run(run, end.line);
     }
     insertCheckpoints(written, image, ends);
+    for (const { row, body } of image.artifacts) artifacts.put(written, { row, body });
     for (const event of image.events) {
       const line = ends.get(event.branch);
       if (line !== undefined) writeFact(written, line.line, event);
@@ -724,6 +777,7 @@ export function createWriter(
     branch,
     enqueue,
     dequeue,
+    post,
     remove,
     insert,
     prune: retain,

@@ -291,7 +291,7 @@ describe("a disk that is full", () => {
   });
 });
 
-test("each turn of the event loop holds one commit at most, so that a slow disk delays it by one", async () => {
+test("F20 each turn of the event loop holds one commit at most, so that a slow disk delays it by one", async () => {
   const store = open();
   const claims = [await claimed(store, "a"), await claimed(store, "b")];
   for (let id = 1; id <= 700; id++)

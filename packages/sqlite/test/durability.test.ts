@@ -1,5 +1,6 @@
 import { closeSync, copyFileSync, ftruncateSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import process from "node:process";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startChild } from "./support/child.ts";
@@ -89,11 +90,12 @@ describe("a log that was cut or damaged", () => {
     const commits = 60;
     const source = await image(commits);
     const bytes = statSync(`${source}-wal`).size;
+    const cuts = process.env["STATEWRIGHT_WHOLE"] === "1" ? 300 : 75;
     let before = 0;
-    for (let cut = 0; cut <= 300; cut++) {
+    for (let cut = 0; cut <= cuts; cut++) {
       const saved = await opened(source, (log) => {
         const handle = openSync(log, "r+");
-        ftruncateSync(handle, Math.floor((bytes * cut) / 300));
+        ftruncateSync(handle, Math.floor((bytes * cut) / cuts));
         closeSync(handle);
       });
       expect(saved).toBeGreaterThanOrEqual(before);

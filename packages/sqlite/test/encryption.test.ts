@@ -14,7 +14,18 @@ import { type EncryptionKey, encryptStore, type SqliteStore, sqliteStore } from 
 import { fillThread, portraitOf, storeConformance } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { bytesOf, change, textOf } from "./support/file.ts";
-import { append, checkpoint, effect, graph, itemsOf, question, running, superstep, tell } from "./support/rows.ts";
+import {
+  append,
+  artifact,
+  checkpoint,
+  effect,
+  graph,
+  itemsOf,
+  question,
+  running,
+  superstep,
+  tell,
+} from "./support/rows.ts";
 import { folder, openFile } from "./support/stores.ts";
 
 const old: EncryptionKey = { id: "k1", key: randomBytes(32) };
@@ -70,6 +81,7 @@ async function fillSentinel(store: Store, thread: string): Promise<void> {
     effects: [{ ...effect(1, "once", sentinel), args: sentinel }],
     interrupts: [{ ...question("q", sentinel), payload: said, onExpire: said, answeredBy: sentinel }],
     events: [{ seq: 3, branch, at: 5, text: said }],
+    artifacts: [await artifact(sentinel, sentinel), await artifact(`${sentinel} once more`, sentinel)],
     release: true,
   });
   const queued = { ...running("r2", thread), status: "queued", input: said, queuedAt: 9 } as const;
@@ -79,7 +91,10 @@ async function fillSentinel(store: Store, thread: string): Promise<void> {
 }
 
 describe("an encrypted store does what every store must do", () => {
-  const options = { durability: "normal", encryption: { keys: () => [newest, old] } } as const;
+  const options = {
+    durability: "normal",
+    encryption: { keys: () => [newest, old], longTerm: () => [newest, old] },
+  } as const;
   for (const { name, run } of storeConformance) test(name, () => run(() => openFile(options)));
 });
 
@@ -125,6 +140,8 @@ const sealedColumns = [
   ["runs", "input"],
   ["runs", "more"],
   ["facts", "text"],
+  ["artifacts", "about"],
+  ["artifact_pieces", "data"],
   ["threads", "secret"],
 ] as const;
 

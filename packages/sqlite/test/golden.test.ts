@@ -1,7 +1,17 @@
 /** Files of every format that was released: today's code opens each and goes on with all that stands in it. */
 import { copyFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
-import { checkRuns, getState, history, listRuns, readEvents, recover, resume, type Store } from "@statewright/core";
+import {
+  checkRuns,
+  getState,
+  history,
+  listRuns,
+  longTermStore,
+  readEvents,
+  recover,
+  resume,
+  type Store,
+} from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -94,6 +104,13 @@ describe.each(formats)("a file of format %i", (format) => {
     const told = [];
     for await (const { type } of readEvents({ store, thread: "done" })) told.push(type);
     expect(told).toContain("run.completed");
+  });
+
+  test("an item of the long-term store is read, and found by its words until its end", async () => {
+    const root = longTermStore(store, { world });
+    const kept = { key: "stays", value: { text: "A word that is found" }, createdAt: 1_750_000_000_000 };
+    expect(await root.search({ text: "wor* found" })).toMatchObject([kept]);
+    expect(await root.under("golden", "notes").list()).toMatchObject([kept]);
   });
 
   test("what died in a once node is in doubt, and is not run again", async () => {

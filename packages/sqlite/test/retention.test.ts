@@ -39,7 +39,7 @@ test("I5 E47 from its anchor on the chain of a pruned thread verifies, and one c
   await steps(40);
   expect(await prune(store, { thread: "t", keepLast: 10 })).toEqual({ threads: 1, checkpoints: 30 });
   expect(countsOf(file)).toMatchObject({ checkpoints: 10, anchors: 1 });
-  expect(await store.verify()).toEqual({ threads: 1, checkpoints: 10, faults: [] });
+  expect(await store.verify()).toEqual({ threads: 1, checkpoints: 10, artifacts: 0, faults: [] });
   const changes = [
     "UPDATE anchors SET hash = 'other'",
     "UPDATE anchors SET kept = 'other'",

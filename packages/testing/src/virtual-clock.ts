@@ -26,6 +26,8 @@ export interface VirtualClockOptions {
   readonly now?: number;
   /** What chance starts from. Default 1. */
   readonly seed?: number;
+  /** Whether time stands still while files, children and connections are at work. Default true. */
+  readonly waitsForWork?: boolean;
 }
 
 /** A world whose time stands still until it is moved. */
@@ -51,7 +53,7 @@ interface Timer {
 
 /** A virtual world: give it to a run (and to its store) as `world`. */
 export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
-  const { now: start = Date.UTC(2025, 0, 1), seed = 1 } = options;
+  const { now: start = Date.UTC(2025, 0, 1), seed = 1, waitsForWork = true } = options;
   const real = systemWorld();
   watchRealWork();
   const lines: LogLine[] = [];
@@ -86,7 +88,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     const began = real.clock.monotonic();
     for (let quiet = 0; quiet < quietTurns; quiet++) {
       await turn();
-      if (soon > 0 || (realWorkUnderWay() && real.clock.monotonic() - began < patienceMs)) quiet = -1;
+      if (soon > 0 || (waitsForWork && realWorkUnderWay() && real.clock.monotonic() - began < patienceMs)) quiet = -1;
     }
   }
 

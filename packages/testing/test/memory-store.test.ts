@@ -1,5 +1,5 @@
 import { memoryStore } from "@statewright/core";
-import { type StoreUnderTest, storeConformance } from "@statewright/testing/conformance";
+import { type StoreUnderTest, storeConformance, wordConformance } from "@statewright/testing/conformance";
 import { describe, test } from "vitest";
 
 function open(): StoreUnderTest {
@@ -17,5 +17,5 @@ function open(): StoreUnderTest {
 }
 
 describe("the store in memory", () => {
-  for (const { name, run } of storeConformance) test(name, () => run(open));
+  for (const { name, run } of [...storeConformance, ...wordConformance]) test(name, () => run(open));
 });

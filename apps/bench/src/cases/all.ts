@@ -4,12 +4,17 @@ import type { Peers } from "../peers/langgraph.ts";
 import { agentTurnInMemory, agentTurnSaved } from "./agent-turn.ts";
 import { bundleSize } from "./bundle.ts";
 import { chainOfNodes } from "./chain.ts";
+import { chat } from "./chat.ts";
 import { compile } from "./compile.ts";
 import { fanOut } from "./fan-out.ts";
 import { firstRun } from "./first-run.ts";
+import { pluginCall } from "./plugin-call.ts";
+import { historyPage, loadHead } from "./reading.ts";
 import { startUp } from "./start-up.ts";
 import { superstepInMemory, superstepSaved } from "./superstep.ts";
 import { toolCall } from "./tool-call.ts";
+import { toolTurn } from "./tool-turn.ts";
+import { toolUpdates } from "./tool-updates.ts";
 
 export function allCases(peers: Peers): readonly Case[] {
   return [
@@ -17,9 +22,16 @@ export function allCases(peers: Peers): readonly Case[] {
     chainOfNodes(peers),
     superstepSaved("normal", peers),
     superstepSaved("full", peers),
+    chat("plain", peers),
+    chat("tools", peers),
+    toolTurn(peers),
+    loadHead(peers),
+    historyPage(peers),
     fanOut("trivial", peers),
     fanOut("waiting", peers),
     toolCall(peers),
+    toolUpdates(),
+    ...pluginCall(),
     agentTurnInMemory(peers),
     agentTurnSaved(peers),
     compile("chain", peers),

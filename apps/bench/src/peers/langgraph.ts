@@ -25,6 +25,8 @@ const peer: Peer = {
 /** A graph of theirs, ready to run. */
 export interface PeerGraph {
   invoke(input: object, config?: object): Promise<Record<string, unknown>>;
+  getState(config: object): Promise<unknown>;
+  getStateHistory(config: object, options: { readonly limit: number }): AsyncIterable<unknown>;
 }
 
 interface Builder {

@@ -56,9 +56,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a result is told though it could not be saved",
     file: "run/journal.ts",
-    find: "    encode: () => text ?? encodedOf(saved, request, value),\n    told: (failure) => {\n      if (failure === undefined) request.settled?.(value, false);",
+    find: "    artifacts: request.artifacts?.(),\n    told: (failure) => {\n      if (failure === undefined) request.settled?.(value, false);",
     replace:
-      "    encode: () => text ?? encodedOf(saved, request, value),\n    told: (failure) => {\n      if (failure !== null) request.settled?.(value, false);",
+      "    artifacts: request.artifacts?.(),\n    told: (failure) => {\n      if (failure !== null) request.settled?.(value, false);",
   },
   {
     name: "a result is told before it is saved",

@@ -1,6 +1,7 @@
 /** The program that a description stands for. What a body returns depends on the state, its input, its answers and its steps, and on nothing else. */
 import {
   type AssistantMessage,
+  approval,
   callsOf,
   defineMiddleware,
   defineState,
@@ -89,13 +90,29 @@ function graphOf(name: string, blocks: readonly BlockSpec[], outside: Outside): 
   blocks.forEach((block, index) => {
     addBlock(block, entries[index + 1] ?? END, nodes, edges, outside);
   });
-  return looseGraph({ name, state, interrupts: blocks.some(asks) ? { q: answer, late } : {} }, nodes, edges);
+  return looseGraph(
+    {
+      name,
+      state,
+      interrupts: {
+        ...(blocks.some(asks) ? { q: answer, late } : {}),
+        ...(blocks.some(isApproved) ? { approve: approval } : {}),
+      },
+    },
+    nodes,
+    edges,
+  );
 }
 
 function asks(block: BlockSpec): boolean {
   if (block.kind === "agent") return false;
   const parts = block.kind === "parallel" ? block.parts : [block.part];
   return parts.some((part) => part.kind === "node" && part.asks.length > 0);
+}
+
+/** Whether people are asked about calls. */
+function isApproved(block: BlockSpec): boolean {
+  return block.kind === "agent" && block.rounds.some((calls) => calls.some(({ approve }) => approve !== "no"));
 }
 
 function entryOf(block: BlockSpec): string {
@@ -324,7 +341,7 @@ function addAgent(
     callsOf(said[said.length - 1] as AssistantMessage).length > 0 ? tools : next,
   );
   const used = new Set(rounds.flatMap((calls) => calls.map(({ tool }) => tool)));
-  const approval = defineMiddleware({
+  const approving = defineMiddleware({
     name: "approval",
     beforeTool: ({ call }) => {
       const { approve } = call.args as { readonly approve: CallSpec["approve"] };
@@ -334,7 +351,7 @@ function addAgent(
   nodes[tools] = toolNode({
     tools: [...used].map((tool) => toolOf(tool, outside)),
     strategy,
-    middleware: rounds.some((calls) => calls.some(({ approve }) => approve !== "no")) ? [approval] : [],
+    middleware: rounds.some((calls) => calls.some(({ approve }) => approve !== "no")) ? [approving] : [],
   });
   edges[tools] = asking;
 }

@@ -1,5 +1,5 @@
 /** An agent as a node of a graph: it is an ordinary graph, and so an ordinary subgraph. */
-import { createAgent } from "@statewright/agent";
+import { createAgent, limitCalls, stopLoops } from "@statewright/agent";
 import {
   defineGraph,
   defineMiddleware,
@@ -8,6 +8,7 @@ import {
   END,
   interruptFor,
   type Message,
+  type Middleware,
   memoryStore,
   resume,
   run,
@@ -16,7 +17,7 @@ import {
   textOf,
 } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import * as z from "zod";
 
 const paid: number[] = [];
@@ -58,4 +59,44 @@ test("an agent inside a graph asks through it, survives a crash, calls its tool 
   const second = await resume(desk, { store: peer, thread: "t", answers: { "clerk.approve": true } }).result;
   expect(second.state.answer).toBe("It is paid.");
   expect(paid).toEqual([7]);
+});
+
+describe("an agent inside a graph", () => {
+  /** A clerk that looks for ever, inside a desk that would file its last words. */
+  async function stopped(options: { readonly middleware?: readonly Middleware[]; readonly maxSteps?: number }) {
+    const look = defineTool({ name: "look", description: "Look.", input: z.object({}), run: () => "nothing" });
+    const clerk = createAgent({
+      name: "clerk",
+      model: scriptedModel(Array.from({ length: 20 }, () => [say("Still looking."), call("look", {})])),
+      tools: [look],
+      ...(options.middleware && { middleware: options.middleware }),
+    });
+    const filed: string[] = [];
+    const desk = defineGraph({ name: "desk", state: defineState({ answer: z.string().default("") }) })
+      .nodes({
+        clerk: subgraph(clerk, {
+          input: () => clerk.inputOf("Look."),
+          output: ({ messages }) => ({ answer: textOf(messages.at(-1) as Message) }),
+        }),
+        file: ({ answer }) => {
+          filed.push(answer);
+        },
+      })
+      .edges({ [START]: "clerk", clerk: "file", file: END });
+    const { maxSteps } = options;
+    const end = await run(desk, { store: memoryStore(), thread: "t", ...(maxSteps && { maxSteps }) }).result.then(
+      ({ status, state, ...more }) => ({ status, answer: state.answer, ...more }),
+      ({ code }: { readonly code: string }) => ({ status: code, answer: "" }),
+    );
+    expect(filed).toEqual([]);
+    return end;
+  }
+
+  test.each([
+    ["a loop", { middleware: [stopLoops({ same: 1, warnings: 0 })] }, "cancelled"],
+    ["a limit to its calls", { middleware: [limitCalls({ perRun: 2, atLimit: "end" })] }, "cancelled"],
+    ["a limit to its steps", { maxSteps: 6 }, "step_limit"],
+  ] as const)("T55 that was stopped by %s is never taken for one that has answered", async (_what, options, status) => {
+    expect(await stopped(options)).toMatchObject({ status, answer: "" });
+  });
 });

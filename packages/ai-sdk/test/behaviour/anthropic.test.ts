@@ -123,7 +123,7 @@ describe("a turn with Anthropic", () => {
     expect(sent(server.requests[2], "messages", 1, "content")).toEqual([{ type: "text", text: "It rains." }]);
   });
 
-  test("an image in a tool's result, an error and data keep their kind", async () => {
+  test("S3.11 an image in a tool's result, an error and data keep their kind", async () => {
     await using server = await wireServer(
       events([...frames.start(), ...frames.text(0, "Ok."), ...frames.end("end_turn")]),
     );

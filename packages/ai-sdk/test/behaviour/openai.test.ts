@@ -32,6 +32,25 @@ const answered = (reply: ModelReply): Message[] => [
   },
 ];
 
+/** Two calls, the first of which was answered with a text and an image. */
+const pictured: Message[] = [
+  user("Look"),
+  {
+    role: "assistant",
+    id: "a1",
+    finish: "calls",
+    content: ["c1", "c2"].map((id) => ({ type: "call", id, name: "look", args: {} })),
+  },
+  {
+    ...{ role: "tool", id: "r1", callId: "c1", name: "look", isError: false },
+    content: [
+      { type: "text", text: "Here:" },
+      { type: "image", mimeType: "image/png", data: "aW1n" },
+    ],
+  },
+  { ...{ role: "tool", id: "r2", callId: "c2", name: "look", isError: false }, content: [{ type: "text", text: "No" }] },
+];
+
 describe("a turn with OpenAI chat completions", () => {
   test("settings reach the wire, text and usage come back", async () => {
     await using server = await wireServer(events([...chat.text("It ", "rains."), ...chat.end("stop")]));
@@ -151,6 +170,23 @@ describe("a turn with OpenAI chat completions", () => {
     ]);
   });
 
+  test("S3.11 an image in a tool's answer stands behind all answers, where this provider takes images", async () => {
+    await using server = await wireServer(events([...chat.text("A cat."), ...chat.end("stop")]));
+    await chatOf(server).respond({ tools: [], messages: [...pictured, user("And now?")] }, listening());
+    expect(sentList(server.requests[0], "messages").slice(2)).toEqual([
+      { role: "tool", tool_call_id: "c1", content: "Here:\n[image/png, shown below]" },
+      { role: "tool", tool_call_id: "c2", content: "No" },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "What look has shown:" },
+          { type: "image_url", image_url: { url: "data:image/png;base64,aW1n" } },
+        ],
+      },
+      { role: "user", content: "And now?" },
+    ]);
+  });
+
   test("what a person may not see is told as a filter, a cut reply as length", async () => {
     await using server = await wireServer(
       events([...chat.text("I"), ...chat.end("content_filter")]),
@@ -162,6 +198,24 @@ describe("a turn with OpenAI chat completions", () => {
 });
 
 describe("a turn with OpenAI responses", () => {
+  test("S3.11 an image in a tool's answer is sent as one", async () => {
+    await using server = await wireServer(
+      events([...responses.start(), ...responses.text("A cat."), ...responses.end()]),
+    );
+    await responsesOf(server).respond({ tools: [], messages: pictured }, listening());
+    expect(sentList(server.requests[0], "input").slice(-2)).toEqual([
+      {
+        type: "function_call_output",
+        call_id: "c1",
+        output: [
+          { type: "input_text", text: "Here:" },
+          { type: "input_image", image_url: "data:image/png;base64,aW1n" },
+        ],
+      },
+      { type: "function_call_output", call_id: "c2", output: "No" },
+    ]);
+  });
+
   test("encrypted reasoning goes back with the call that followed it", async () => {
     await using server = await wireServer(
       events([

@@ -55,6 +55,7 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   model_failed: "run",
   invalid_transcript: "run",
   tool_failed: "tool",
+  plugin_failed: "run",
   unencodable_value: "store",
   store_failed: "store",
   store_full: "store",
@@ -114,6 +115,7 @@ export type ErrorCode =
   | "model_failed"
   | "invalid_transcript"
   | "tool_failed"
+  | "plugin_failed"
   | "unencodable_value"
   | "store_failed"
   | "store_full"

@@ -6,6 +6,11 @@ import type { Random } from "./world.ts";
 const grammar = /^[A-Za-z0-9_.:-]{1,128}$/;
 const reserved: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
+/** Whether objects have a name of their own that code looks up in them: no name of ours is one (rule R5). */
+export function isReserved(name: string): boolean {
+  return reserved.has(name);
+}
+
 /** Return `id` when it fits the grammar `[A-Za-z0-9_.:-]{1,128}` (rule R4); throws `invalid_id` otherwise. Nothing is normalised. */
 export function checkId(what: string, id: string): string {
   if (typeof id === "string" && grammar.test(id) && !reserved.has(id)) return id;

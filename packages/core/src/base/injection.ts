@@ -3,6 +3,8 @@
  * What an injection needs is the type of a function `(context, state) => void`, so that plain variance decides
  * whether a graph can serve a tool.
  */
+import type { Json } from "./json.ts";
+import type { OpenLongTerm } from "./long-term.ts";
 
 /** Who runs: ids that are safe to show. */
 export interface RunIdentity {
@@ -21,6 +23,14 @@ export interface InjectionSource {
   readonly state: unknown;
   readonly run: RunIdentity;
   readonly secrets: SecretSource;
+  /** The long-term store; absent in a run without a store. */
+  readonly longTerm?: OpenLongTerm | undefined;
+  /** Fires when the run is cancelled. */
+  readonly signal: AbortSignal;
+  /** Send an event of your own on the run's stream; heard while an attempt of the call is at work. */
+  readonly emit: (name: string, payload: Json) => void;
+  /** Say in one line what is being done; heard as long. */
+  readonly progress: (text: string) => void;
 }
 
 /** Where secrets come from: `env([...])` or a function; `undefined` means that it is not there. */
@@ -29,7 +39,7 @@ export interface SecretSource {
 }
 
 /** The kinds of hidden value, as `describe()` names them. */
-export type InjectionKind = "context" | "state" | "run" | "secret" | "custom";
+export type InjectionKind = "context" | "state" | "run" | "store" | "secret" | "custom";
 
 /** A hidden argument: its kind, and how its value is found. `needs` exists only in types. */
 export interface Injection<Value, Context = unknown, State = unknown> {

@@ -49,9 +49,19 @@ function freezeFrom(value: unknown, level: number): void {
   if (Object.isFrozen(value)) {
     // Somebody else's Object.freeze, such as that of a read-only schema, goes one level deep: look inside once.
     if (walked.has(value)) return;
+    if (!holdsObjects(value)) return;
     walked.add(value);
   } else close(value, level);
   for (const key of Object.keys(value)) freezeFrom(value[key as keyof typeof value], level + 1);
+}
+
+/** Whether there is anything to walk to: what holds none is looked at again faster than it is remembered. */
+function holdsObjects(value: object): boolean {
+  for (const key of Object.keys(value)) {
+    const inner: unknown = value[key as keyof typeof value];
+    if (typeof inner === "object" && inner !== null) return true;
+  }
+  return false;
 }
 
 const walked: WeakSet<object> = new WeakSet();
@@ -116,11 +126,13 @@ export function frozenCopy<Value>(value: Value, copies: Map<unknown, unknown> = 
   if (!Array.isArray(value) && !isPlainObject(value)) return value;
   const known = copies.get(value);
   if (known !== undefined) return known as Value;
-  const copy: object = Array.isArray(value) ? [] : Object.create(Object.getPrototypeOf(value));
+  const copy: Record<string, unknown> = Array.isArray(value) ? [] : Object.create(Object.getPrototypeOf(value));
   copies.set(value, copy);
   for (const key of Object.keys(value)) {
     const child = frozenCopy(value[key as keyof Value], copies, level + 1);
-    Object.defineProperty(copy, key, { value: child, enumerable: true, configurable: true, writable: true });
+    if (key === "__proto__")
+      Object.defineProperty(copy, key, { value: child, enumerable: true, configurable: true, writable: true });
+    else copy[key] = child;
   }
   return Object.freeze(copy) as Value;
 }

@@ -36,13 +36,15 @@ export function plainObject<Value extends object>(required: Parts, optional: Par
   });
 }
 
-/** True, false, or such an object. */
-export function booleanOr<Value extends object>(object: Described<Value>): Described<Value | boolean> {
-  const { validate, jsonSchema } = object["~standard"];
-  return described({ anyOf: [{ type: "boolean" }, jsonSchema.input()] }, (value) => {
+/** True, false, or one of such objects. */
+export function booleanOr<Value extends object>(...objects: readonly Described<Value>[]): Described<Value | boolean> {
+  const said = objects.map((object) => object["~standard"].jsonSchema.input());
+  return described({ anyOf: [{ type: "boolean" }, ...said] }, (value) => {
     if (typeof value === "boolean") return [];
     if (!isPlainObject(value)) return [{ path: [], message: "expected true, false or an object" }];
-    return (validate(value) as SchemaResult<Value>).issues ?? [];
+    const issues = objects.map((object) => (object["~standard"].validate(value) as SchemaResult<Value>).issues ?? []);
+    // What is wrong is told by the object that was most likely meant.
+    return issues.reduce((fewest, each) => (each.length < fewest.length ? each : fewest));
   });
 }
 

@@ -101,9 +101,20 @@ function isAsynchronous(thrown: unknown): boolean {
   }
 }
 
-/** Issues as one sentence part: `cart.0: expected string; total: expected number`. */
+/** Issues as one sentence part: `cart.0: expected string; total: expected number`, as many as people and models read. */
 export function issuesText(issues: readonly SchemaIssue[]): string {
-  return issues.map((issue) => (issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`)).join("; ");
+  const told = toldIssues(issues).map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
+  const more = issues.length - told.length;
+  return [...told, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
+}
+
+/** So many issues of one value are told, and so much of each. */
+export function toldIssues(issues: readonly SchemaIssue[]): readonly SchemaIssue[] {
+  return issues.slice(0, 20).map(({ path, message }) => ({ path: shortened(path), message: shortened(message) }));
+}
+
+function shortened(text: string): string {
+  return text.length <= 200 ? text : `${text.slice(0, 200)}…`;
 }
 
 function ignoreAsyncIssue(): void {

@@ -61,7 +61,7 @@ function checkLine(
   lineOf: Map<number, string>,
   refuse: (what: string) => Error,
 ): void {
-  const { name, checkpoints, cuts, effects, interrupts, awaited, timers } = line;
+  const { name, checkpoints, cuts, effects, interrupts, awaited, timers, letters } = line;
   let before = line.from;
   let lastCut = 0;
   for (const { row, deltas } of checkpoints) {
@@ -89,6 +89,7 @@ function checkLine(
     effects.map(({ step, task, key }) => JSON.stringify(["effect", step, task, key])),
     interrupts.map(({ id }) => JSON.stringify(["question", id])),
     timers.map(({ id }) => JSON.stringify(["timer", id])),
+    letters.map(({ id }) => JSON.stringify(["letter", id])),
     cuts.flatMap(({ deltas }) =>
       deltas.map(({ channel, checkpoint }) => JSON.stringify(["change", channel, checkpoint])),
     ),
@@ -99,6 +100,7 @@ function checkLine(
   const questions = new Set(interrupts.map(({ id }) => id));
   if (awaited.some((id) => !questions.has(id)))
     throw refuse(`the line "${name}" waits for a question that is not there`);
-  if ([...interrupts, ...timers].some(({ branch }) => branch !== name))
+  if (letters.length > 0 && isChildLine(name)) throw refuse(`the line "${name}" has an inbox, and is no branch`);
+  if ([...interrupts, ...timers, ...letters].some(({ branch }) => branch !== name))
     throw refuse(`a row of another line stands in the line "${name}"`);
 }

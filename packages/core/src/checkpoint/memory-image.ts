@@ -1,7 +1,8 @@
 /** A thread of the store in memory as an image, and the way back. */
 import type { EffectRow } from "./journal.ts";
+import { type ArtifactsOfThread, putArtifact } from "./memory-artifacts.ts";
 import { type Line, newLine, newThread, type Saved, type Thread, type Threads } from "./memory-thread.ts";
-import type { LineImage, ThreadImage } from "./thread-image.ts";
+import type { ArtifactImage, LineImage, ThreadImage } from "./thread-image.ts";
 
 /** Everything that the store keeps of a thread. */
 export function imageOf(thread: Thread): ThreadImage {
@@ -18,11 +19,21 @@ export function imageOf(thread: Thread): ThreadImage {
     lines: [...thread.lines.values()].map(lineImage),
     runs: [...thread.runs.values()].toSorted((one, other) => one.nth - other.nth).map(({ row }) => row),
     events: [...thread.facts],
+    artifacts: artifactImages(thread.artifacts),
   };
 }
 
+function artifactImages({ rows, bodies }: ArtifactsOfThread): readonly ArtifactImage[] {
+  const seen = new Set<string>();
+  return rows.map((row) => {
+    const body = seen.has(row.key) ? undefined : bodies.get(row.key);
+    seen.add(row.key);
+    return body === undefined ? { row } : { row, body };
+  });
+}
+
 function lineImage(line: Line): LineImage {
-  const { name, from, run, checkpoints, cuts, effects, interrupts, awaited, timers } = line;
+  const { name, from, run, checkpoints, cuts, effects, interrupts, awaited, timers, letters } = line;
   return {
     name,
     from,
@@ -33,6 +44,7 @@ function lineImage(line: Line): LineImage {
     interrupts: [...interrupts.values()].map(({ row }) => row),
     awaited: [...awaited],
     timers: [...timers.values()],
+    letters: [...letters.values()],
   };
 }
 
@@ -52,6 +64,11 @@ export function addImage(threads: Threads, image: ThreadImage): void {
   for (const row of image.runs)
     thread.runs.set(row.id, { row: { ...row, thread: image.id }, nth: ++threads.runs, epoch: 0 });
   thread.facts.push(...image.events);
+  const bodies = new Map(image.artifacts.flatMap(({ row, body }) => (body === undefined ? [] : [[row.key, body]])));
+  for (const { row } of image.artifacts) {
+    const body = bodies.get(row.key);
+    if (body !== undefined) putArtifact(thread.artifacts, { row, body });
+  }
   thread.queued = image.runs.filter(({ status }) => status === "queued").length;
   thread.seq = image.seq;
   thread.checkpoint = image.checkpoint;
@@ -72,5 +89,6 @@ function addLine(threads: Threads, thread: Thread, image: LineImage, origin: Lin
   for (const row of image.interrupts) line.interrupts.set(row.id, { row, place: ++threads.questions });
   for (const id of image.awaited) line.awaited.add(id);
   for (const timer of image.timers) line.timers.set(timer.id, { ...timer, thread: thread.id });
+  for (const letter of image.letters) line.letters.set(letter.id, letter);
   return line;
 }

@@ -7,7 +7,10 @@ import type { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import type { CheckpointRow, DeltaRow, RunRow, RunStatus } from "./checkpoint.ts";
 import { type EffectRow, type InterruptRow, isOpen, type QuestionRow } from "./journal.ts";
+import type { LetterRow, LetterWrite } from "./letter.ts";
+import { keptIn, putArtifact } from "./memory-artifacts.ts";
 import { addImage, imageOf } from "./memory-image.ts";
+import { memoryLongTerm } from "./memory-long-term.ts";
 import { pruneThread } from "./memory-retention.ts";
 import {
   endOf,
@@ -70,12 +73,16 @@ export interface MemoryStore extends Store {
 
 /** A store that lives as long as this process. */
 export function memoryStore(): MemoryStore {
-  return ownerOf(Object.assign(new Map<string, Thread>(), { runs: 0, questions: 0 }));
+  return ownerOf(Object.assign(new Map<string, Thread>(), { runs: 0, questions: 0, longTerm: memoryLongTerm() }));
 }
 
 function ownerOf(threads: Threads): MemoryStore {
   const self: Owner = { alive: true };
   let queue: { work(): void; told(failure?: StatewrightError): void }[] = [];
+  const kept = keptIn((thread) => {
+    open();
+    return threads.get(thread)?.artifacts;
+  });
 
   function later(work: () => void, told: (failure?: StatewrightError) => void): void {
     queue.push({ work, told });
@@ -116,6 +123,13 @@ function ownerOf(threads: Threads): MemoryStore {
 
   return {
     name: "memory",
+    local: true,
+    longTerm: {
+      get: (place, at) => read(() => threads.longTerm.get(place, at)),
+      page: (query) => read(() => threads.longTerm.page(query)),
+      write: (changes, at) => write(() => threads.longTerm.apply(changes, at)),
+      sweep: (at, limit) => write(() => threads.longTerm.sweep(at, limit)),
+    },
     claim: (request) => write(() => claim(threads, self, request)),
     commit: (commit, told) => {
       let queued: number | undefined;
@@ -129,6 +143,7 @@ function ownerOf(threads: Threads): MemoryStore {
     },
     enqueue: (put) => write(() => enqueue(threads, put)),
     dequeue: (id, run, { at, reason }) => write(() => dequeue(threads.get(id), run, at, reason)),
+    post: (letter) => write(() => post(threads, letter)),
     branch: (fork) => write(() => branch(threads, fork)),
     thread: (id) => read(() => threadRow(threads.get(id))),
     threads: (filter = {}) =>
@@ -207,6 +222,7 @@ function ownerOf(threads: Threads): MemoryStore {
           .sort((one, other) => other.place - one.place)
           .slice(0, filter.limit);
       }),
+    inbox: (id, name) => read(() => [...(threads.get(id)?.lines.get(name)?.letters.values() ?? [])]),
     events: (id, page) =>
       read(() => {
         checkFilter("events", page, ["after", "from"]);
@@ -225,6 +241,7 @@ function ownerOf(threads: Threads): MemoryStore {
           .sort(byDue)
           .slice(0, filter.limit);
       }),
+    artifacts: kept,
     delete: (id) =>
       write(() => {
         if (knownThread(threads, id).owner?.alive === true) throw busy(id);
@@ -321,6 +338,19 @@ function dequeue(thread: Thread | undefined, id: string, endedAt: number, reason
   return true;
 }
 
+function post(threads: Threads, { thread: id, branch, ...letter }: LetterWrite): LetterRow {
+  checkId("letter", letter.id);
+  const thread = threads.get(id);
+  if (thread === undefined) throw unknownThread(id);
+  const line = thread.lines.get(branch ?? thread.headBranch);
+  if (line === undefined || isChildLine(line.name)) throw unknownBranch(id, branch ?? thread.headBranch);
+  const known = line.letters.get(letter.id);
+  if (known !== undefined) return known;
+  const row = { ...letter, branch: line.name };
+  line.letters.set(row.id, row);
+  return row;
+}
+
 function runOfKey({ runs }: Thread, key: string): SavedRun | undefined {
   for (const run of runs.values()) if (run.row.key === key) return run;
   return undefined;
@@ -359,7 +389,10 @@ function apply(threads: Threads, self: Owner, commit: Commit): number {
   }
   for (const interrupt of commit.interrupts ?? []) putQuestion(threads, line, interrupt);
   thread.facts.push(...(commit.events ?? []));
+  for (const artifact of commit.artifacts ?? []) putArtifact(thread.artifacts, artifact);
   for (const change of commit.timers ?? []) changeTimer(thread.id, line, change);
+  for (const letter of commit.taken ?? []) line.letters.delete(letter);
+  if (commit.longTerm !== undefined) threads.longTerm.apply(commit.longTerm, latestTime(commit));
   thread.seq = Math.max(thread.seq, commit.seq);
   thread.updatedAt = Math.max(thread.updatedAt, latestTime(commit));
   if (commit.release === true) thread.owner = undefined;

@@ -2,6 +2,9 @@
 import type { RunRow } from "./checkpoint.ts";
 import type { EventRow } from "./event.ts";
 import type { EffectRow, InterruptRow } from "./journal.ts";
+import type { LetterRow } from "./letter.ts";
+import { type ArtifactsOfThread, noArtifacts } from "./memory-artifacts.ts";
+import type { MemoryLongTerm } from "./memory-long-term.ts";
 import type { CheckpointWithDeltas } from "./store.ts";
 import type { CutImage, WrittenBy } from "./thread-image.ts";
 import type { TimerRow } from "./timer.ts";
@@ -30,6 +33,8 @@ export interface Line {
   /** Those that its run waits for, if it waits. */
   readonly awaited: Set<string>;
   readonly timers: Map<string, TimerRow>;
+  /** Its inbox, by id, in the order of posting. */
+  readonly letters: Map<string, LetterRow>;
   run: string | undefined;
 }
 
@@ -43,6 +48,7 @@ export interface Thread {
   readonly runs: Map<string, SavedRun>;
   /** Durable events that no checkpoint tells, by number. */
   readonly facts: EventRow[];
+  readonly artifacts: ArtifactsOfThread;
   /** How many of them are queued. */
   queued: number;
   owner: Owner | undefined;
@@ -70,7 +76,7 @@ export interface SavedQuestion {
   readonly place: number;
 }
 
-export type Threads = Map<string, Thread> & { runs: number; questions: number };
+export type Threads = Map<string, Thread> & { runs: number; questions: number; readonly longTerm: MemoryLongTerm };
 
 export function newThread(id: string, headBranch: string, writer: WrittenBy, at: number): Thread {
   return {
@@ -81,6 +87,7 @@ export function newThread(id: string, headBranch: string, writer: WrittenBy, at:
     checkpoints: new Map(),
     runs: new Map(),
     facts: [],
+    artifacts: noArtifacts(),
     queued: 0,
     owner: undefined,
     writer,
@@ -104,6 +111,7 @@ export function newLine(name: string, from: number | undefined, origin: Line | u
     interrupts: new Map(),
     awaited: new Set(),
     timers: new Map(),
+    letters: new Map(),
     run: undefined,
   };
 }

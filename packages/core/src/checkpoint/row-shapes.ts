@@ -3,9 +3,11 @@
  * a row gets and this file does not know does not compile.
  */
 import { isPlainObject } from "../base/json.ts";
+import type { ArtifactRow } from "../tool/artifact.ts";
 import { type CheckpointRow, type DeltaRow, type RunRow, runStatuses } from "./checkpoint.ts";
 import type { EventRow } from "./event.ts";
 import type { EffectRow, InterruptRow } from "./journal.ts";
+import type { LetterRow } from "./letter.ts";
 import type { CutDelta, WrittenBy } from "./thread-image.ts";
 import type { TimerRow } from "./timer.ts";
 
@@ -134,6 +136,30 @@ export const timerShape: RowShape<TimerRow> = {
   generation: time,
   dueAt: time,
   about: name,
+};
+
+export const letterShape: RowShape<LetterRow> = {
+  id: name,
+  branch: name,
+  kind: oneOf(["steer", "followUp"] satisfies LetterRow["kind"][]),
+  messages: text,
+  at: time,
+};
+
+export const artifactShape: RowShape<ArtifactRow> = {
+  key: (value) => typeof value === "string" && /^[0-9a-f]{64}$/.test(value),
+  name,
+  mimeType: name,
+  bytes: count,
+  text: flag,
+  redaction: oneOf(["done", "skipped", "none"] satisfies ArtifactRow["redaction"][]),
+  tool: name,
+  run: name,
+  branch: name,
+  step: time,
+  task: name,
+  call: name,
+  at: time,
 };
 
 export const runShape: RowShape<RunRow> = {

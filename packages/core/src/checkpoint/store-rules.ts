@@ -3,6 +3,7 @@ import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
+import type { ByteRange } from "../tool/artifact.ts";
 import { type DeltaRow, type RunRow, type RunStatus, runStatuses } from "./checkpoint.ts";
 import type {
   BranchWrite,
@@ -151,11 +152,23 @@ export function checkFilter(what: string, filter: { readonly limit?: number }, k
   });
 }
 
+/** Throws `invalid_option` for a part of a body that cannot be meant. */
+export function checkRange(range: ByteRange): void {
+  checkKeys("read of an artifact", range, ["offset", "limit"]);
+  const { offset, limit } = range;
+  if (Number.isSafeInteger(offset) && offset >= 0 && Number.isSafeInteger(limit) && limit >= 1) return;
+  throw new StatewrightError("invalid_option", {
+    what: `the part of an artifact is ${describeValue(limit)} bytes from ${describeValue(offset)} on`,
+    next: "Give an offset from 0 and a limit from 1, both whole numbers",
+  });
+}
+
 /** What the parts of filters are. */
 const kindsOfFilter: Readonly<Record<string, "a text" | "a number" | "an object">> = {
   thread: "a text",
   graph: "a text",
   key: "a text",
+  run: "a text",
   branch: "a text",
   since: "a number",
   until: "a number",

@@ -9,9 +9,12 @@
  * all lines of a thread; each line has its own head, journal and questions.
  */
 import type { StatewrightError } from "../base/errors.ts";
+import type { ArtifactWrite, KeptArtifacts } from "../tool/artifact.ts";
 import type { CheckpointRow, DeltaRow, RunRow, RunStatus, StopKind } from "./checkpoint.ts";
 import type { EventRow } from "./event.ts";
 import type { EffectRow, InterruptRow, QuestionRow } from "./journal.ts";
+import type { LetterRow, LetterWrite } from "./letter.ts";
+import type { LongTermChange, LongTermRows } from "./long-term-rows.ts";
 import type { Retention } from "./retention.ts";
 import type { CutDelta, ThreadImage, WrittenBy } from "./thread-image.ts";
 import type { TimerChange, TimerRow } from "./timer.ts";
@@ -82,6 +85,12 @@ export interface Commit {
   readonly events?: readonly EventRow[] | undefined;
   /** What became of the line's timers, in order. */
   readonly timers?: readonly TimerChange[] | undefined;
+  /** Letters of the line, by id, whose messages its checkpoint takes in: they leave the inbox with it. */
+  readonly taken?: readonly string[] | undefined;
+  /** Artifacts of the effects that it writes: kept with their outcomes or not at all. */
+  readonly artifacts?: readonly ArtifactWrite[] | undefined;
+  /** Changes of the long-term store that become true with it, in order. */
+  readonly longTerm?: readonly LongTermChange[] | undefined;
   /** Let the thread go in the same write. */
   readonly release?: boolean;
 }
@@ -198,6 +207,10 @@ export type StoredEvent = { readonly checkpoint: CheckpointWithDeltas } | { read
 /** A place that keeps threads. Reads may be made by anyone, writes by the owner of the thread. */
 export interface Store {
   readonly name: string;
+  /** Nobody outside this process can write to it: a run at work need not look for what others have sent. */
+  readonly local?: boolean | undefined;
+  /** Rows beside the threads, which no thread owns. Moving, pruning and deleting threads leave them as they are. */
+  readonly longTerm: LongTermRows;
   /**
    * Take a thread as its one writer. Throws `thread_busy` while a living owner holds it, also when that is this store;
    * with `mustExist`, `unknown_thread` or `unknown_branch`.
@@ -220,6 +233,12 @@ export interface Store {
   enqueue(write: QueueWrite): Promise<RunRow>;
   /** Take a run out of the queue: it is `cancelled`. False when it does not stand there. Anyone may. */
   dequeue(thread: string, run: string, ended: { readonly at: number; readonly reason: string }): Promise<boolean>;
+  /**
+   * Put a letter into the inbox of a branch; anyone may, and nobody needs to own the thread. Letters stand in the order of
+   * their calls. Gives the row as it is saved: where a letter of that id waits already, that one, and nothing is written.
+   * Throws `unknown_thread`, `unknown_branch`, `invalid_id`.
+   */
+  post(write: LetterWrite): Promise<LetterRow>;
   /**
    * Make a branch, and its child lines, and give its first checkpoint as written: `id`, `seq` and `parent` are the
    * store's to choose. Throws `unknown_thread`, `unknown_checkpoint`, `thread_exists` when a name is taken,
@@ -260,6 +279,8 @@ export interface Store {
    * whose newest run is `waiting`, written with the commit that made it wait or after it.
    */
   questions(filter?: QuestionFilter): Promise<readonly QuestionRow[]>;
+  /** The letters that wait for a branch, in the order in which they were posted. Asked at every boundary of a run that may take some. */
+  inbox(thread: string, branch: string): Promise<readonly LetterRow[]>;
   /** Timers of all lines, those due first before the others, and those due together by id; `dueBy` ends the list at a time, that one included. */
   timers(filter?: {
     readonly thread?: string;
@@ -274,6 +295,8 @@ export interface Store {
     thread: string,
     page: { readonly after: number; readonly from?: number | undefined; readonly limit: number },
   ): Promise<readonly StoredEvent[]>;
+  /** What tool calls of threads gave to be kept whole; it is removed with its thread. */
+  readonly artifacts: KeptArtifacts;
   /** Remove a thread: no row of it is left. Throws `unknown_thread`, and `thread_busy` while a living owner holds it. */
   delete(thread: string): Promise<void>;
   /** A thread whole, as of one moment; anyone may ask, also while it is written. Throws `unknown_thread`. */

@@ -4,9 +4,11 @@
  * Ids and sequence numbers are those of the thread; only its own id may be another where it is taken in. What retention
  * left of checkpoints that are gone stands in the cuts of their lines.
  */
+import type { ArtifactRow } from "../tool/artifact.ts";
 import type { CheckpointRow, DeltaRow, RunRow } from "./checkpoint.ts";
 import type { EventRow } from "./event.ts";
 import type { EffectRow, InterruptRow } from "./journal.ts";
+import type { LetterRow } from "./letter.ts";
 import type { TimerRow } from "./timer.ts";
 
 /** The graph that wrote something: its name, its version and the fingerprint of its shape. */
@@ -49,6 +51,14 @@ export interface LineImage {
   /** The questions that its run waits for, if it waits. */
   readonly awaited: readonly string[];
   readonly timers: readonly TimerRow[];
+  /** What waits in its inbox. */
+  readonly letters: readonly LetterRow[];
+}
+
+/** A row of an artifact; the first of each body has the body. */
+export interface ArtifactImage {
+  readonly row: ArtifactRow;
+  readonly body?: Uint8Array;
 }
 
 /** A thread. A line stands after the line that it goes on from. */
@@ -67,4 +77,6 @@ export interface ThreadImage {
   readonly runs: readonly RunRow[];
   /** Durable events that no checkpoint tells. */
   readonly events: readonly EventRow[];
+  /** In the order in which they were written. */
+  readonly artifacts: readonly ArtifactImage[];
 }

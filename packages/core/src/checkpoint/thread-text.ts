@@ -5,10 +5,14 @@
  * The hash finds what was changed by accident or in passing. Who can write the text can write a hash too: a thread is
  * imported from where one would take a file of the store.
  */
+
+import { fromBase64, toBase64 } from "../base/base64.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { isPlainObject } from "../base/json.ts";
+import { keyOfBody } from "../tool/artifact.ts";
 import { checkImage } from "./image-rules.ts";
 import {
+  artifactShape,
   checkpointShape,
   count,
   cutDeltaShape,
@@ -16,6 +20,7 @@ import {
   effectShape,
   eventShape,
   interruptShape,
+  letterShape,
   list,
   maybe,
   misfit,
@@ -25,32 +30,37 @@ import {
   timerShape,
   writtenByShape,
 } from "./row-shapes.ts";
-import type { CheckpointImage, CutImage, LineImage, ThreadImage } from "./thread-image.ts";
+import type { ArtifactImage, CheckpointImage, CutImage, LineImage, ThreadImage } from "./thread-image.ts";
 
 const format = "statewright.thread";
 const version = 1;
 
-type Header = Omit<ThreadImage, "lines" | "runs" | "events" | "writtenBy"> & { readonly by: ThreadImage["writtenBy"] };
+type Header = Omit<ThreadImage, "lines" | "runs" | "events" | "artifacts" | "writtenBy"> & {
+  readonly by: ThreadImage["writtenBy"];
+};
 type LineHead = Pick<LineImage, "name" | "from" | "run" | "awaited">;
 
 /** The text of a thread. */
 export async function textOfImage(image: ThreadImage): Promise<string> {
-  const { lines, runs, events, writtenBy, ...thread } = image;
+  const { lines, runs, events, artifacts, writtenBy, ...thread } = image;
   const header = { format, version, ...thread, by: writtenBy };
   const records: string[] = [JSON.stringify(header)];
   const add = (kind: string, row: object): void => {
     records.push(JSON.stringify({ row: kind, ...row }));
   };
   for (const run of runs) add("run", { run });
-  for (const { checkpoints, cuts, effects, interrupts, timers, ...line } of lines) {
+  for (const { checkpoints, cuts, effects, interrupts, timers, letters, ...line } of lines) {
     add("line", { line });
     for (const checkpoint of checkpoints) add("checkpoint", { checkpoint });
     for (const cut of cuts) add("cut", { cut });
     for (const effect of effects) add("effect", { effect });
     for (const interrupt of interrupts) add("interrupt", { interrupt });
     for (const timer of timers) add("timer", { timer });
+    for (const letter of letters) add("letter", { letter });
   }
   for (const event of events) add("event", { event });
+  for (const { row, body } of artifacts)
+    add("artifact", { artifact: body === undefined ? { row } : { row, body: toBase64(body) } });
   const body = `${records.join("\n")}\n`;
   return body + (await endOf(body));
 }
@@ -61,10 +71,23 @@ export async function imageOfText(text: string, maxBytes: number): Promise<Threa
   const body = await checkedBody(text);
   const [first, ...rest] = body.slice(0, -1).split("\n");
   const header = readHeader(parsed(first ?? "", 1));
-  const image = { ...header, lines: [], runs: [], events: [] } satisfies Mutable;
+  const image = { ...header, lines: [], runs: [], events: [], artifacts: [] } satisfies Mutable;
   for (const [index, record] of rest.entries()) addRecord(image, parsed(record, index + 2), index + 2);
   checkImage(image, invalid);
+  await checkBodies(image.artifacts);
   return image;
+}
+
+/** The first row of each body has it, and it is what its key says. */
+async function checkBodies(artifacts: readonly ArtifactImage[]): Promise<void> {
+  const seen = new Set<string>();
+  for (const { row, body } of artifacts) {
+    const fits = seen.has(row.key)
+      ? body === undefined
+      : body?.length === row.bytes && (await keyOfBody(body)) === row.key;
+    if (!fits) throw invalid(`the artifact ${row.key} is not what was kept`);
+    seen.add(row.key);
+  }
 }
 
 /** What stands before the last line, when that holds its hash and the count of its lines. */
@@ -123,6 +146,17 @@ const cutShape: RowShape<CutImage> = {
   deltas: list((value) => misfit(cutDeltaShape, value) === undefined),
 };
 
+/** An artifact as the text has it. */
+interface ArtifactRecord {
+  readonly row: ArtifactImage["row"];
+  readonly body?: string;
+}
+
+const artifactRecordShape: RowShape<ArtifactRecord> = {
+  row: (value) => misfit(artifactShape, value) === undefined,
+  body: maybe((value) => typeof value === "string" && /^[A-Za-z0-9+/]*={0,2}$/.test(value) && value.length % 4 === 0),
+};
+
 function readHeader(first: unknown): Pick<ThreadImage, Exclude<keyof Header, "by">> & Pick<ThreadImage, "writtenBy"> {
   const { format: _format, version: _version, ...fields } = readFormat(first);
   const { by, ...header } = readRow<Header>(headerShape, fields, 1);
@@ -148,9 +182,14 @@ function addRecord(image: Mutable, record: unknown, at: number): void {
     case "event":
       image.events.push(readRow(eventShape, value, at));
       return;
+    case "artifact": {
+      const { row, body } = readRow<ArtifactRecord>(artifactRecordShape, value, at);
+      image.artifacts.push(body === undefined ? { row } : { row, body: fromBase64(body) });
+      return;
+    }
     case "line": {
       const { name, from, run, awaited } = readRow<LineHead>(lineShape, value, at);
-      const rows = { checkpoints: [], cuts: [], effects: [], interrupts: [], timers: [] };
+      const rows = { checkpoints: [], cuts: [], effects: [], interrupts: [], timers: [], letters: [] };
       image.lines.push({ name, from, run, awaited: [...awaited], ...rows });
       return;
     }
@@ -173,6 +212,9 @@ function addRecord(image: Mutable, record: unknown, at: number): void {
       return;
     case "timer":
       line.timers.push(readRow(timerShape, value, at));
+      return;
+    case "letter":
+      line.letters.push(readRow(letterShape, value, at));
       return;
     default:
       throw invalid(`line ${at} is no row of a kind that is known`);

@@ -5,6 +5,7 @@ import { claimProblems } from "./claims.ts";
 import { drawingOf } from "./durable.ts";
 import { inputProblems } from "./input-problems.ts";
 import { type GraphProblem, refuseProblems } from "./problem.ts";
+import { toolClaimProblems } from "./tool-claims.ts";
 
 const reserved: ReadonlySet<string> = new Set([
   START,
@@ -32,6 +33,7 @@ function problemsOf(graph: GraphDefinition): readonly GraphProblem[] {
     ...privateProblems(graph),
     ...inputProblems(graph),
     ...claimProblems(graph),
+    ...toolClaimProblems(graph),
     ...subgraphProblems(graph),
     ...reachProblems(graph),
   ];

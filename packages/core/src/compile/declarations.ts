@@ -1,11 +1,13 @@
 /** What was declared as nodes and edges, looked at as a program without types may give it: every problem, none of them twice. */
 import { StatewrightError } from "../base/errors.ts";
+import { checkId } from "../base/ids.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
 import { checkEffect, checkOptions, optionNames } from "../base/options.ts";
 import { isSchema, type Schema } from "../base/schema.ts";
 import { checkExpiry, type InterruptDeclaration, type InterruptShape } from "../define/interrupt.ts";
 import { type CachePolicy, policyNames } from "../define/node.ts";
 import type { StateTypes } from "../state/definition.ts";
+import { checkMiddleware } from "../tool/middleware.ts";
 import type { GraphDefaults, GraphOptions } from "./define-graph.ts";
 import type { GraphProblem } from "./problem.ts";
 
@@ -114,6 +116,8 @@ const graphNames = optionNames<GraphOptions<StateTypes, unknown, unknown, Interr
   input: true,
   output: true,
   private: true,
+  inbox: true,
+  middleware: true,
   defaults: true,
 });
 const defaultNames = optionNames<GraphDefaults<StateTypes, unknown, InterruptShape>>({
@@ -126,7 +130,9 @@ const defaultNames = optionNames<GraphDefaults<StateTypes, unknown, InterruptSha
 /** Throws `invalid_option` or `invalid_state` for what `defineGraph` cannot take, whatever the nodes will be. */
 export function checkGraphOptions(options: unknown): void {
   checkOptions("defineGraph", options, graphNames);
-  const { name, state, context, interrupts, defaults, input, output } = options as Readonly<Record<string, unknown>>;
+  const { name, state, context, interrupts, inbox, middleware, defaults, input, output } = options as Readonly<
+    Record<string, unknown>
+  >;
   const graph = `the graph ${describeValue(name)}`;
   if (!isPlainObject(state) || !isPlainObject(state["channels"])) {
     throw new StatewrightError("invalid_state", {
@@ -148,6 +154,13 @@ export function checkGraphOptions(options: unknown): void {
     });
   }
   checkInterrupts(graph, interrupts);
+  if (inbox !== undefined && inbox !== "one" && inbox !== "all") {
+    throw new StatewrightError("invalid_option", {
+      what: `the inbox of ${graph} is ${describeValue(inbox)}`,
+      next: 'Give "all" or "one"',
+    });
+  }
+  if (middleware !== undefined) checkMiddleware(middleware);
   if (defaults !== undefined) checkOptions(`the defaults of ${graph}`, defaults, defaultNames);
 }
 
@@ -160,6 +173,7 @@ function checkInterrupts(graph: string, interrupts: unknown): void {
     });
   }
   for (const [key, declared] of Object.entries(interrupts)) {
+    checkId(`interrupt of ${graph}`, key);
     if (isSchema(declared)) continue;
     if (isPlainObject(declared) && isSchema(declared["answer"])) {
       const owner = `the interrupt "${key}" of ${graph}`;

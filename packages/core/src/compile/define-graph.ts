@@ -25,6 +25,7 @@ import { memoryCache } from "../define/node-cache.ts";
 import { subgraphOf } from "../define/subgraph.ts";
 import type { ToolNode } from "../define/tool-node.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
+import type { Middleware } from "../tool/middleware.ts";
 import { checkDefinition } from "./checks.ts";
 import { claimsOf } from "./claims.ts";
 import { checkGraphOptions, checkMap, checkPolicyKinds, edgeProblems, nodeProblems } from "./declarations.ts";
@@ -68,6 +69,13 @@ export interface GraphOptions<
   readonly output?: Schema<unknown, Output>;
   /** Channels that pass between nodes only: no input may hold them, and no result shows them. */
   readonly private?: readonly Private[];
+  /** How much of what was sent to a run is taken in at a boundary: `all` that waits (the default), or what was sent at `one` time. */
+  readonly inbox?: "one" | "all";
+  /**
+   * Middleware around every tool call and model call of this graph and of the graphs inside it, outside that of their nodes:
+   * policy, limits and redaction that no part of the graph can leave out. Agents that a tool runs on its own are not inside it.
+   */
+  readonly middleware?: readonly Middleware[];
   /** What holds for every body and task node that does not say otherwise; tools have policies of their own. */
   readonly defaults?: GraphDefaults<Types, Context, Interrupts>;
 }
@@ -202,6 +210,8 @@ export function defineGraph<
             nodes: records,
             edges: edgeRecords,
             tools,
+            inbox: options.inbox ?? "all",
+            middleware: options.middleware ?? [],
           };
           checkDefinition(definition, [...nodeFaults, ...edgeFaults]);
           let machine: GraphMachine | undefined;

@@ -14,6 +14,7 @@ import type { EffectClass } from "../base/effect.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { deepFreeze, isPlainObject, type Json, sameData } from "../base/json.ts";
+import { checkOptions, optionNames } from "../base/options.ts";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, GraphTypes, NodeRecord } from "../define/graph.ts";
 import type { Channel } from "../state/channel.ts";
@@ -33,6 +34,8 @@ export interface DurableOptions<Names extends string> {
   /** What a crash may do to a promise that was under way. Default `once`: it is never begun again without a decision. */
   readonly effects?: ActorEffects<Names>;
 }
+
+const names = optionNames<DurableOptions<string>>({ version: true, effects: true });
 
 /** Names of the actors that a machine was set up with. */
 export type ActorNames<Machine> =
@@ -116,6 +119,7 @@ export function durable<const Machine extends AnyStateMachine>(
   machine: Machine,
   options: DurableOptions<NoInfer<ActorNames<Machine>>>,
 ): Graph<MachineTypes<ContextFrom<Machine>, InputFrom<Machine>, OutputFrom<Machine>>> {
+  checkOptions("durable", options, names);
   const { version, effects = {} } = options;
   checkId("id of the machine", machine.id);
   if (!Number.isInteger(version) || version < 1) {
@@ -143,6 +147,8 @@ export function durable<const Machine extends AnyStateMachine>(
       ...states.map((state): [string, EdgeRecord] => [nameOf(state), leadsTo(targetsFrom(state))]),
     ]),
     tools: [],
+    inbox: "all",
+    middleware: [],
     machine,
   });
   drawings.set(graph, drawing);

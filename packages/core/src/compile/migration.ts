@@ -46,6 +46,8 @@ export type MigrationOptions<From extends GraphTypes, To extends GraphTypes> = {
   readonly tools?: Readonly<Record<string, string>>;
   /** Migrations of graphs inside, by the old name of the node that is one. */
   readonly inner?: { readonly [Old in NoInfer<From>["nodes"]]?: Migration };
+  /** The new input for one that was queued for the old graph; as it is by default. */
+  readonly input?: (old: NoInfer<From>["input"]) => NoInfer<To>["input"];
 } & StateOption<NoInfer<From>, NoInfer<To>>;
 
 /** How threads of one version of a graph become threads of another. */
@@ -57,13 +59,14 @@ export interface Migration {
   readonly tools: Readonly<Record<string, string>>;
   readonly inner: Readonly<Record<string, Migration>>;
   readonly state: ((old: never) => unknown) | undefined;
+  readonly input: ((old: never) => unknown) | undefined;
 }
 
-const names = ["from", "to", "nodes", "interrupts", "tools", "inner", "state"];
+const names = ["from", "to", "nodes", "interrupts", "tools", "inner", "state", "input"];
 
 /**
- * Define how threads that `from` has written go on under `to`: give it to `run`, `resume`, `recover`, `engine` and
- * `checkRuns` as one of their `migrations`. It is applied once, when such a thread is opened, and makes one checkpoint;
+ * Define how threads that `from` has written go on under `to`: give it to `run`, `resume`, `updateState`, `recover`,
+ * `engine` and `checkRuns` as one of their `migrations`. It is applied once, when such a thread is opened, and makes one checkpoint;
  * those before it stay. `state` gives new values by channel; a channel that it leaves out keeps its value, or has its default.
  * Throws `invalid_option` for a name that neither graph has.
  */
@@ -71,7 +74,7 @@ export function defineMigration<From extends GraphTypes, To extends GraphTypes>(
   options: MigrationOptions<From, To>,
 ): Migration {
   checkOptions("defineMigration", options, names);
-  const { from, to, nodes = {}, interrupts = {}, tools = {}, inner = {}, state } = options;
+  const { from, to, nodes = {}, interrupts = {}, tools = {}, inner = {}, state, input } = options;
   for (const [name, graph] of Object.entries({ from, to }))
     if (!isPlainObject(graph) || !(graph.nodes instanceof Map))
       throw refused(`the ${name} of a migration is ${describeValue(graph)}`, "Give what defineGraph(…) made");
@@ -83,6 +86,7 @@ export function defineMigration<From extends GraphTypes, To extends GraphTypes>(
     tools,
     inner: inner as Migration["inner"],
     state: state as Migration["state"],
+    input: input as Migration["input"],
   });
   check(migration);
   return migration;
@@ -94,7 +98,7 @@ export function nameOf({ from, to }: Migration): string {
 }
 
 function check(migration: Migration): void {
-  const { from, to, state, nodes, interrupts, tools, inner } = migration;
+  const { from, to, state, input, nodes, interrupts, tools, inner } = migration;
   const what = nameOf(migration);
   if (from.name !== to.name)
     throw refused(`a migration leads from "${from.name}" to "${to.name}"`, "Give two versions of one graph");
@@ -107,6 +111,8 @@ function check(migration: Migration): void {
     throw refused(`${what} leads to the graph that it comes from`, "Count the version of the new graph up");
   if (state !== undefined && typeof state !== "function")
     throw refused(`the state of ${what} is ${describeValue(state)}`, "Give a function of the old state");
+  if (input !== undefined && typeof input !== "function")
+    throw refused(`the input of ${what} is ${describeValue(input)}`, "Give a function of the old input");
   const maps = [
     { map: nodes, kind: "node", old: from.nodes, now: to.nodes },
     { map: interrupts, kind: "interrupt", old: keysOf(from.interrupts), now: keysOf(to.interrupts) },

@@ -5,6 +5,7 @@ import type { Json } from "../base/json.ts";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, NodeRecord } from "../define/graph.ts";
 import { answerSchema } from "../define/interrupt.ts";
+import type { ToolNode } from "../define/tool-node.ts";
 import { jsonSchemaOf, modelToolOf } from "../tool/model-tool.ts";
 import { type Drawing, drawingOf, stateIds } from "./durable.ts";
 import { isParallel } from "./machine.ts";
@@ -13,6 +14,8 @@ import { isParallel } from "./machine.ts";
 export interface Plan {
   readonly graph: GraphDefinition;
   readonly nodes: ReadonlyMap<string, NodeRecord>;
+  /** Those of its nodes that answer calls of tools. */
+  readonly toolNodes: readonly ToolNode<never, never>[];
   /** The machine that was drawn by hand, where the graph is one. */
   readonly drawing: Drawing | undefined;
   /** Names of the channels that one superstep makes visible and the next clears. */
@@ -48,6 +51,7 @@ export function planOf(graph: GraphDefinition): Plan {
   const plan: Plan = {
     graph,
     nodes: graph.nodes,
+    toolNodes: [...graph.nodes.values()].flatMap(({ tools }) => tools ?? []),
     drawing: drawingOf(graph),
     ephemeral: Object.entries(graph.state.channels).flatMap(([name, channel]) =>
       channel.kind === "ephemeral" ? [name] : [],

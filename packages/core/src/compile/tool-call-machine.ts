@@ -2,6 +2,7 @@
  * The life of one tool call as a machine: received → resolved → validated → admitted → started → before →
  * executing ⇄ retryWait, or waitingHuman → after → formatted → persisted → answered. A call that is refused, skipped or
  * cancelled passes the after hooks too, so that redaction and audit cannot be avoided, and ends answered like every other.
+ * A call whose artifacts nobody keeps goes from formatted to answered.
  */
 import { type AnyStateMachine, createMachine } from "xstate";
 
@@ -44,27 +45,32 @@ export type ToolCallEvent =
   | "call.persisted"
   | "call.answered";
 
-const ends = { "call.skipped": "skipped", "call.cancelled": "cancelled" };
+/** A run may be cancelled wherever a call waits for something: its turn, a hook, a person, its tool. */
+const cancelled = { "call.cancelled": "cancelled" };
 
 /** The machine that every call runs through. */
 export const toolCallMachine: AnyStateMachine = createMachine({
   id: "tool-call",
   initial: "received",
   states: {
-    received: { on: { "call.resolved": "resolved", "call.rejected": "rejected", ...ends } },
-    resolved: { on: { "call.validated": "validated", "call.rejected": "rejected", ...ends } },
-    validated: { on: { "call.admitted": "admitted", "call.rejected": "rejected", ...ends } },
-    admitted: { on: { "call.started": "started", ...ends } },
-    started: { on: { "call.checking": "before", ...ends } },
-    before: { on: { "call.allowed": "executing", "call.asked": "waitingHuman", "call.settled": "after", ...ends } },
-    waitingHuman: { on: { "call.decided": "executing", "call.settled": "after", ...ends } },
-    executing: { on: { "call.failed_attempt": "retryWait", "call.settled": "after", ...ends } },
-    retryWait: { on: { "call.retried": "executing", ...ends } },
+    received: {
+      on: { "call.resolved": "resolved", "call.rejected": "rejected", "call.skipped": "skipped", ...cancelled },
+    },
+    resolved: { on: { "call.validated": "validated", "call.rejected": "rejected" } },
+    validated: { on: { "call.admitted": "admitted", "call.rejected": "rejected" } },
+    admitted: { on: { "call.started": "started" } },
+    started: { on: { "call.checking": "before" } },
+    before: {
+      on: { "call.allowed": "executing", "call.asked": "waitingHuman", "call.settled": "after", ...cancelled },
+    },
+    waitingHuman: { on: { "call.decided": "executing", "call.settled": "after", ...cancelled } },
+    executing: { on: { "call.failed_attempt": "retryWait", "call.settled": "after", ...cancelled } },
+    retryWait: { on: { "call.retried": "executing", ...cancelled } },
     rejected: { on: { "call.settled": "after" } },
     skipped: { on: { "call.settled": "after" } },
     cancelled: { on: { "call.settled": "after" } },
     after: { on: { "call.reviewed": "formatted" } },
-    formatted: { on: { "call.persisted": "persisted" } },
+    formatted: { on: { "call.persisted": "persisted", "call.answered": "answered" } },
     persisted: { on: { "call.answered": "answered" } },
     answered: { type: "final" },
   },

@@ -2,6 +2,7 @@
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema } from "../base/schema.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
+import type { Middleware } from "../tool/middleware.ts";
 import type { Tool } from "../tool/tool.ts";
 import type { Goto, PlainObject, Recipe, Send } from "./command.ts";
 import type { ContextDefinition } from "./context.ts";
@@ -258,6 +259,10 @@ export interface GraphDefinition {
   readonly private: ReadonlySet<string>;
   readonly nodes: ReadonlyMap<string, NodeRecord>;
   readonly edges: ReadonlyMap<string, EdgeRecord>;
+  /** How many letters of its inbox a run of it takes in at a boundary. */
+  readonly inbox: "one" | "all";
   /** Every tool that some node may call. */
   readonly tools: readonly Tool<never, never>[];
+  /** Middleware around every tool call and model call in it and in the graphs inside it, outermost first. */
+  readonly middleware: readonly Middleware[];
 }

@@ -3,6 +3,7 @@ import type { EffectClass } from "../base/effect.ts";
 import type { StatewrightError } from "../base/errors.ts";
 import type { RunIdentity } from "../base/injection.ts";
 import type { Json } from "../base/json.ts";
+import type { OpenLongTerm } from "../base/long-term.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema, SchemaInput, SchemaOutput } from "../base/schema.ts";
@@ -19,6 +20,8 @@ export interface StepRuntime {
   readonly signal: AbortSignal;
   /** The same in every attempt and after every resume: give it to the other side. */
   readonly idempotencyKey: string;
+  /** The long-term store, as in the body. What the step puts is recorded with its result. */
+  readonly longTerm: OpenLongTerm;
 }
 
 /** A call of a model: which, with what, and the middleware whose model hooks stand around it. */
@@ -43,6 +46,11 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
   /** Fires on cancel, timeout, shutdown, and when the body is abandoned at an interrupt. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
+  /**
+   * A namespace of the long-term store: `longTerm("users", id)`. What the body puts is saved in the transaction of its superstep, or not at all;
+   * until then it is seen here only. A recorded step puts through its own. Fails with `missing_store` without a store.
+   */
+  readonly longTerm: OpenLongTerm;
   /**
    * Ask a person and wait: the process may end meanwhile. The body starts again from its first line when the answer is
    * there and gets it from here; until then this promise never settles (and `finally` does not run). It rejects with

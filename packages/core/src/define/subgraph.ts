@@ -1,5 +1,6 @@
 /** Subgraphs: a graph as the body of a node of another. Its state is its own; what goes in and what comes out is mapped. */
 import { StatewrightError } from "../base/errors.ts";
+import { checkOptions, optionNames } from "../base/options.ts";
 import type { GraphDefinition, GraphTypes, SubgraphRecord } from "./graph.ts";
 import type { NodeReturn } from "./node.ts";
 
@@ -47,6 +48,7 @@ export function subgraph(
   },
 ): SubgraphBody<GraphTypes, never, never, never, unknown> {
   const { input, output, context, persistence = "per-call" } = options;
+  checkOptions("subgraph", options, names);
   refuseUnfit(graph, { input, output, context, persistence });
   const record: SubgraphRecord = { graph, persistence, input, output, ...(context === undefined ? {} : { context }) };
   return Object.assign(() => runsElsewhere(graph.name), { [key]: record });
@@ -58,6 +60,13 @@ export function subgraphOf(body: object): SubgraphRecord | undefined {
 }
 
 const key: unique symbol = Symbol.for("statewright.subgraph") as never;
+
+const names = optionNames<Omit<SubgraphRecord, "graph">>({
+  input: true,
+  output: true,
+  context: true,
+  persistence: true,
+});
 
 function refuseUnfit(
   graph: GraphDefinition,

@@ -4,32 +4,61 @@ import { StatewrightError } from "../base/errors.ts";
 import { describeValue } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import type { Message } from "../model/message.ts";
+import type { ArtifactStore } from "../tool/artifact.ts";
+import { checkLimits, type ResultLimits } from "../tool/artifact-limits.ts";
 import { checkMiddleware, type Middleware } from "../tool/middleware.ts";
-import { type ToolRegistry, toolRegistry } from "../tool/registry.ts";
+import { isRegistry, type ToolRegistry, toolRegistry } from "../tool/registry.ts";
 import type { Tool } from "../tool/tool.ts";
 
 /** How the calls of one message share time: all at once, one by one, or in groups. */
 export type ToolStrategy = "parallel" | "sequential" | { readonly batch: number };
 
+/**
+ * Why a call cannot be run: there is no such tool, the model was not shown it, its arguments do not fit, or its message was
+ * cut off.
+ */
+export type InvalidCall = "unknown" | "not_advertised" | "invalid_args" | "cut_off" | "limit";
+
+/** What becomes of calls that cannot be run: of all alike, or by reason. A reason that is not named is repaired. */
+export type InvalidCallPolicy = "repair" | "fail" | { readonly [Reason in InvalidCall]?: "repair" | "fail" };
+
 /** What `toolNode` takes. */
 export interface ToolNodeOptions<State, Context> {
-  readonly tools: readonly Tool<State, Context>[];
+  /** Tools, or a registry of them: what is changed in it counts from the next request to a model on. */
+  readonly tools: readonly Tool<State, Context>[] | ToolRegistry<State, Context>;
   readonly middleware?: readonly Middleware<Context, State>[];
   readonly strategy?: ToolStrategy;
   /** How many calls may run at the same time; no limit when absent. */
   readonly maxConcurrency?: number;
-  /** How an unknown tool or unfit arguments are treated: answered so that the model mends them (default), or the run fails. */
-  readonly onInvalidCall?: "repair" | "fail";
+  /**
+   * What a message that somebody sends to the run does to the calls that have not begun: they are skipped, each with an answer
+   * that says so (default), or they all run. Tools may say otherwise (`execution.onSteer`).
+   */
+  readonly steering?: "skip-remaining" | "finish-batch";
+  /** How many calls of one message may run; those after them are refused, each with an answer. No limit when absent. */
+  readonly maxCalls?: number;
+  /** What becomes of a call that cannot be run: answered so that the model mends it (default), or the run fails. */
+  readonly onInvalidCall?: InvalidCallPolicy;
+  /** How much of a result the model sees, of tools that do not say so themselves. */
+  readonly limits?: ResultLimits;
+  /** Where large results are kept, instead of in the store of the run: files, an object store. What it fails on is cut, and the call goes on. */
+  readonly artifacts?: ArtifactStore;
 }
 
 /** A node that answers tool calls; `State` must have the channel `messages`. */
 export interface ToolNode<State = unknown, Context = unknown> {
   readonly kind: "tools";
   readonly registry: ToolRegistry<State, Context>;
+  /** The tools of the registry when the node was made. */
+  readonly defined: ReadonlyMap<string, Tool<State, Context>>;
   readonly middleware: readonly Middleware<Context, State>[];
   readonly strategy: ToolStrategy;
   readonly maxConcurrency: number;
-  readonly onInvalidCall: "repair" | "fail";
+  readonly steering: "skip-remaining" | "finish-batch";
+  readonly maxCalls: number;
+  readonly onInvalidCall: InvalidCallPolicy;
+  readonly limits: ResultLimits | undefined;
+  readonly artifacts: ArtifactStore | undefined;
   readonly needs?: (state: State, context: Context) => void;
 }
 
@@ -38,7 +67,11 @@ const names = optionNames<ToolNodeOptions<unknown, unknown>>({
   middleware: true,
   strategy: true,
   maxConcurrency: true,
+  steering: true,
+  maxCalls: true,
   onInvalidCall: true,
+  limits: true,
+  artifacts: true,
 });
 
 /** Make a tool node. Throws `invalid_option` for limits that are not whole numbers from 1, `invalid_tool` for tools that cannot be shown. */
@@ -51,6 +84,8 @@ export function toolNode<State extends { readonly messages: readonly Message[] }
     middleware = [],
     strategy = "parallel",
     maxConcurrency = Number.POSITIVE_INFINITY,
+    steering = "skip-remaining",
+    maxCalls = Number.POSITIVE_INFINITY,
     onInvalidCall = "repair",
   } = options;
   if (tools === undefined) {
@@ -59,21 +94,55 @@ export function toolNode<State extends { readonly messages: readonly Message[] }
       next: "Give toolNode({ tools: [tool, …] })",
     });
   }
-  if (maxConcurrency !== Number.POSITIVE_INFINITY) checkCount("maxConcurrency", maxConcurrency);
+  for (const [name, value] of Object.entries({ maxConcurrency, maxCalls }))
+    if (value !== Number.POSITIVE_INFINITY) checkCount(name, value);
+  if (steering !== "skip-remaining" && steering !== "finish-batch")
+    throw unfit("steering", steering, '"skip-remaining" or "finish-batch"');
   if (typeof strategy === "object" && strategy !== null) checkCount("strategy.batch", strategy.batch);
   else if (strategy !== "parallel" && strategy !== "sequential")
     throw unfit("strategy", strategy, '"parallel", "sequential" or { batch: a whole number from 1 }');
-  if (onInvalidCall !== "repair" && onInvalidCall !== "fail")
-    throw unfit("onInvalidCall", onInvalidCall, '"repair" or "fail"');
+  checkInvalidCalls(onInvalidCall);
+  checkLimits("toolNode", options.limits, "invalid_option");
+  checkArtifacts(options.artifacts);
   checkMiddleware(middleware);
+  const registry = isRegistry(tools) ? tools : toolRegistry(tools);
   return Object.freeze({
     kind: "tools",
-    registry: toolRegistry(tools),
+    registry,
+    defined: registry.tools(),
     middleware,
     strategy,
     maxConcurrency,
+    steering,
+    maxCalls,
     onInvalidCall,
+    limits: options.limits,
+    artifacts: options.artifacts,
   });
+}
+
+function checkArtifacts(store: unknown): void {
+  if (store === undefined) return;
+  const fits = ["put", "list", "read", "delete"].every(
+    (part) => typeof store === "object" && store !== null && typeof Reflect.get(store, part) === "function",
+  );
+  if (!fits) throw unfit("artifacts", store, "a store with put, list, read and delete, such as memoryArtifacts()");
+}
+
+const invalidCalls = optionNames<{ readonly [Reason in InvalidCall]: unknown }>({
+  unknown: true,
+  not_advertised: true,
+  invalid_args: true,
+  cut_off: true,
+  limit: true,
+});
+
+function checkInvalidCalls(policy: unknown): void {
+  const isObject = typeof policy === "object" && policy !== null;
+  if (isObject) checkOptions("onInvalidCall", policy, invalidCalls);
+  for (const each of isObject ? Object.values(policy) : [policy])
+    if (each !== "repair" && each !== "fail" && !(isObject && each === undefined))
+      throw unfit("onInvalidCall", each, '"repair" or "fail", or one of them for each reason');
 }
 
 function checkCount(name: string, value: number): void {

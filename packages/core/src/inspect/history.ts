@@ -1,6 +1,7 @@
 /** Looking back: the checkpoints of a thread, newest first, each with what it changed and what came next. */
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
+import { deepFreeze } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import type { CheckpointRow, CheckpointSource, Control } from "../checkpoint/checkpoint.ts";
 import { deltaOf } from "../checkpoint/saved-state.ts";
@@ -176,8 +177,8 @@ function entryOf<Types extends GraphTypes>(codec: Codec, row: CheckpointWithDelt
     node: row.nodes[0],
     nodes: row.nodes,
     next: next.length === 0 ? [END] : next,
-    changes: Object.fromEntries(
-      row.deltas.map((delta) => [delta.channel, deltaOf(codec, delta)]),
+    changes: deepFreeze(
+      Object.fromEntries(row.deltas.map((delta) => [delta.channel, deltaOf(codec, delta)])),
     ) as HistoryEntry<Types>["changes"],
     run: row.run,
     at: row.at,

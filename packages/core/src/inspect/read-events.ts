@@ -1,8 +1,10 @@
 /** The events of a thread, from any number on: what was told before, and with `follow` what will be told. */
 import { checkId } from "../base/ids.ts";
+import { checkOptions, optionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { type EventView, isInView, type RunEvent } from "../run/events.ts";
+import { checkCodec, checkStore } from "../run/run-options.ts";
 import { storedEvents } from "../run/stored-events.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 import { mustExist } from "./history.ts";
@@ -23,12 +25,26 @@ export interface ReadEventsOptions {
   readonly codec?: Codec;
 }
 
+const names = optionNames<ReadEventsOptions>({
+  store: true,
+  thread: true,
+  after: true,
+  views: true,
+  follow: true,
+  everyMs: true,
+  world: true,
+  codec: true,
+});
+
 /**
  * Read the durable events of a thread, in the order of their numbers, none left out (rule E58): a reader that gives the
  * last number it saw misses nothing. Transient events are those of a run at work: `handle.events()`. Throws
  * `unknown_thread`.
  */
 export async function* readEvents(options: ReadEventsOptions): AsyncGenerator<RunEvent, undefined, undefined> {
+  checkOptions("readEvents", options, names);
+  checkStore("readEvents", options.store ?? null);
+  checkCodec("readEvents", options.codec);
   const { store, views, follow, everyMs = 200, world = systemWorld(), codec = plainCodec } = options;
   const thread = checkId("thread", options.thread);
   await mustExist(store, thread);

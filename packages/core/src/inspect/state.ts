@@ -81,7 +81,6 @@ export async function getState<Types extends GraphTypes>(
   const { tasks } = codec.decode(row.control) as Control;
   const isHead = (await store.head(thread, row.branch))?.id === row.id;
   const asked = (await store.interrupts(thread, row.branch)).filter(({ step }) => step === row.step);
-  const runs = await store.runs({ thread });
   return {
     state: Object.freeze(restoreState(graph.state.channels, codec, rows)) as Types["state"],
     checkpointId: row.id,
@@ -90,8 +89,18 @@ export async function getState<Types extends GraphTypes>(
     next: tasks.length === 0 ? [END] : [...new Set(tasks.map((task) => task.node))],
     interrupts: isHead ? asked.filter(isOpen).map((question) => openInterrupt({ codec }, question)) : [],
     answered: asked.filter((question) => !isOpen(question)).map((question) => closedInterrupt(codec, question)),
-    status: runs.find((run) => run.branch === row.branch)?.status,
+    status: (await newestRun(store, thread, row.branch))?.status,
   };
+}
+
+/** The newest run of a branch: nearly always that of the thread, so that one row is read, however many there are. */
+async function newestRun(store: Store, thread: string, branch: string): Promise<RunRow | undefined> {
+  for (let before: RunRow | undefined, limit = 1; ; limit = 50) {
+    const page: readonly RunRow[] = await store.runs({ thread, limit, ...(before === undefined ? {} : { before }) });
+    const found = page.find((run) => run.branch === branch);
+    before = page.at(-1);
+    if (found !== undefined || before === undefined || page.length < limit) return found;
+  }
 }
 
 function closedInterrupt(codec: Codec, row: InterruptRow): ClosedInterrupt {

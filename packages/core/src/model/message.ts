@@ -30,10 +30,10 @@ export interface JsonBlock {
   readonly value: Json;
 }
 
-/** A large output that is stored elsewhere: what the model sees is the bounded `preview`. */
+/** A large output that is kept elsewhere, under its handle in the thread: what the model sees is the bounded `preview`. */
 export interface ArtifactBlock {
   readonly type: "artifact";
-  readonly ref: { readonly key: string; readonly name: string; readonly mimeType: string; readonly bytes: number };
+  readonly ref: { readonly handle: string; readonly name: string; readonly mimeType: string; readonly bytes: number };
   readonly preview: string;
 }
 
@@ -51,6 +51,8 @@ export interface ToolCallBlock {
   readonly name: string;
   readonly args: Json;
   readonly raw?: string | undefined;
+  /** Why the arguments were not kept: they held more than is taken from outside. Such a call is answered, never run. */
+  readonly refused?: string | undefined;
   readonly provider?: JsonObject | undefined;
 }
 
@@ -87,6 +89,8 @@ export interface AssistantMessage {
   readonly finish: FinishReason;
   readonly usage?: Usage | undefined;
   readonly provider?: JsonObject | undefined;
+  /** The tools that the model was shown, where they were not those that its graph was defined with. No request holds it. */
+  readonly offered?: readonly string[] | undefined;
 }
 
 /** The one answer to one call. */

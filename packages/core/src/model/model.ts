@@ -33,7 +33,7 @@ export type ModelDelta =
   | { readonly type: "call"; readonly id: string; readonly name: string; readonly argsText: string };
 
 /** What a model answers: an assistant message without its id, which the run gives. */
-export type ModelReply = Omit<AssistantMessage, "id" | "role">;
+export type ModelReply = Omit<AssistantMessage, "id" | "role" | "offered">;
 
 /** What a model call gets besides the request. `delta` is cheap, synchronous, and absent when nobody listens. */
 export interface ModelCallOptions {
@@ -49,6 +49,8 @@ export interface Model {
   /** The provider's id of the model, such as `anthropic/claude-sonnet-4-5`. */
   readonly id: string;
   readonly respond: (request: ModelRequest, options: ModelCallOptions) => Promise<ModelReply>;
+  /** False for a model that cannot see: it reads in a line that there was an image. */
+  readonly images?: boolean | undefined;
   /** A scripted model carries the names of the tools that its script calls, so that a wrong script does not type-check. */
   readonly script?: unknown;
 }

@@ -10,6 +10,7 @@ import { planOf } from "../compile/plan.ts";
 import { readInput } from "../run/input.ts";
 import { codecOf } from "../run/open.ts";
 import { unfinishedStatuses } from "../run/queue.ts";
+import { queuedInput } from "../run/queued-input.ts";
 import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/run-options.ts";
 import { decide, sayAll, sayMigrations, wrote } from "../run/take-over.ts";
 import type { Codec } from "../state/codec.ts";
@@ -81,9 +82,10 @@ async function check(store: Store, graphs: readonly Graph[], options: CheckRunsO
   }
 }
 
-function ofQueued(graph: Graph, options: CheckRunsOptions, { input = "null" }: RunRow): Verdict {
+function ofQueued(graph: Graph, options: CheckRunsOptions, run: RunRow): Verdict {
   const codec = codecOf(options);
-  if (planOf(graph).drawing === undefined) readInput(planOf(graph), codec, codec.decode(input) ?? {});
+  const input = queuedInput(run, graph, options.migrations ?? [], codec);
+  if (planOf(graph).drawing === undefined) readInput(planOf(graph), codec, input ?? {});
   return { verdict: "goes on", why: "it has not begun, and its input fits" };
 }
 

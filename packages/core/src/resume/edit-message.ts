@@ -2,6 +2,7 @@
 import { StatewrightError } from "../base/errors.ts";
 import { checkId, freshId } from "../base/ids.ts";
 import { isPlainObject } from "../base/json.ts";
+import { checkOptions, optionNames } from "../base/options.ts";
 import { systemWorld } from "../base/world.ts";
 import { deltaOf } from "../checkpoint/saved-state.ts";
 import type { Store } from "../checkpoint/store.ts";
@@ -9,6 +10,7 @@ import type { Graph } from "../compile/define-graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import type { Message } from "../model/message.ts";
 import type { ResumeOptions, RunHandle } from "../run/options.ts";
+import { checkGraph, resumeNames } from "../run/run-options.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 import { fork } from "./fork.ts";
 import { resume } from "./resume.ts";
@@ -25,6 +27,11 @@ export type EditOptions<Types extends GraphTypes> = Omit<ResumeOptions<Types>, "
   readonly name?: string;
 };
 
+const names = [
+  ...resumeNames,
+  ...optionNames<Pick<EditOptions<ConversationTypes>, "message" | "name">>({ message: true, name: true }),
+];
+
 /**
  * Put a message in place of the one with its id, on a new branch that begins where that was written, and go on from
  * there: what was said later is not part of it, and the original branch stays as it is (rule E66). Throws
@@ -34,6 +41,8 @@ export async function editMessage<Types extends ConversationTypes>(
   graph: Graph<Types>,
   options: EditOptions<Types>,
 ): Promise<RunHandle<Types["result"], Types["output"]>> {
+  checkGraph("editMessage", graph);
+  checkOptions("editMessage", options, names);
   const { message, name, ...rest } = options;
   const { store, world = systemWorld(), codec = plainCodec } = rest;
   const thread = checkId("thread", options.thread);

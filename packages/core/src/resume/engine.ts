@@ -148,7 +148,7 @@ export function engine(options: EngineOptions): Engine {
 
   /** Look once at all that there is to do. */
   async function look(): Promise<void> {
-    const found = await findRuns(store);
+    const found = await findRuns(store, world);
     const { queued, left } = found;
     const parked = found.parked.filter(({ id }) => !tried.has(id));
     const due = await dueRuns(await store.timers({ dueBy: world.clock.now() }));

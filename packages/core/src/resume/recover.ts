@@ -1,5 +1,6 @@
 /** `recover`: find the runs of dead processes, and go on with them. */
 import { optionNames } from "../base/options.ts";
+import { worldOf } from "../run/open.ts";
 import type { RunHandle } from "../run/options.ts";
 import { type RunHost, takeUp } from "../run/queue.ts";
 import { callerOf, callersOf, checkServing, continueRun, findRuns, type ServingOptions } from "./serving.ts";
@@ -31,7 +32,7 @@ export async function recover(options: RecoverOptions): Promise<readonly RunHand
     launched: (handle) => handles.push(handle as RunHandle<object>),
   });
   const { store, parkAfter } = options;
-  const { queued, left, parked } = await findRuns(store);
+  const { queued, left, parked } = await findRuns(store, worldOf(options));
   /** One thread runs one thing after the other. */
   const atWork = new Map<string, Promise<unknown>>();
   for (const row of queued) {

@@ -10,13 +10,14 @@ import type { GraphTypes } from "../define/graph.ts";
 import { drive } from "../run/drive.ts";
 import { driveDrawn, readBrought } from "../run/drive-drawn.ts";
 import { closeOverdue, expired } from "../run/expiry.ts";
+import { endingOf } from "../run/facts.ts";
 import { launch } from "../run/launch.ts";
-import { openSession, release, worldOf } from "../run/open.ts";
+import { openSession, release, unfinished, worldOf } from "../run/open.ts";
 import type { ResumeOptions, RunHandle, RunResult } from "../run/options.ts";
 import { schemaOfAnswer } from "../run/question-schema.ts";
 import { type Caller, holding } from "../run/queue.ts";
 import type { State } from "../run/returns.ts";
-import { openInterrupt } from "../run/run-facts.ts";
+import { openInterrupt, runRow } from "../run/run-facts.ts";
 import { checkRunOptions } from "../run/run-options.ts";
 import { emit, placeOf, type Saved, type Session } from "../run/session.ts";
 
@@ -66,9 +67,19 @@ async function goOn(session: Session, options: ResumeOptions<GraphTypes>): Promi
   }
   const answered = await answer(session, options.answers ?? {}, options.by);
   if (session.control.tasks.length > 0) return drive(session, { answered });
+  if (saved?.claim.run !== undefined && unfinished(saved.claim.run)) return completeFailed(session, saved);
   if (saved !== undefined) await release(options.store, options.thread, saved.claim, world);
   // What was told when the run had finished, again for whoever listens now.
   emit(session, { type: "run.completed", steps: 0 });
+  return drive(session);
+}
+
+/** Its last superstep is saved, and was not to pass for a success: whoever resumes it lets it count. */
+async function completeFailed(session: Session, saved: Saved): Promise<RunResult<State>> {
+  const { world, run } = session;
+  const fact = endingOf(session, { type: "run.completed", steps: 0 });
+  await release(saved.store, run.thread, saved.claim, world, runRow(session, "done"), fact.rows);
+  fact.tell();
   return drive(session);
 }
 

@@ -5,7 +5,7 @@ import { describeValue, isPlainObject } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
-import type { Store } from "../checkpoint/store.ts";
+import type { RunFilter, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import type { GraphDefinition } from "../define/graph.ts";
@@ -78,19 +78,40 @@ export interface Found {
   readonly parked: readonly RunRow[];
 }
 
-/** Find them, in two queries. */
-export async function findRuns(store: Store): Promise<Found> {
-  const queued = (await store.runs({ status: "queued" })).toReversed();
-  const rest = (await store.runs({ status: ["crashed", "paused", "parked"] })).toReversed();
-  const ended = new Set(queued.flatMap(({ thread, stops }) => (stops === undefined ? [] : [`${thread} ${stops.run}`])));
-  const isEnded = ({ thread, id }: RunRow): boolean => ended.has(`${thread} ${id}`);
+/** So many rows are read in one turn of the event loop. */
+const pageSize = 500;
+
+/** Find them, page by page: what a store holds besides, such as runs that people have paused, takes no room and holds nobody up. */
+export async function findRuns(store: Store, world: World): Promise<Found> {
   const first = new Map<string, RunRow>();
-  for (const row of queued) if (!first.has(row.thread)) first.set(row.thread, row);
-  return {
-    queued: [...first.values()],
-    left: rest.filter((row) => (row.status === "crashed" || wasDrained(row)) && !isEnded(row)),
-    parked: rest.filter((row) => row.status === "parked" && row.error?.code === "needs_migration" && !isEnded(row)),
-  };
+  const ended = new Set<string>();
+  for await (const row of rowsOf(store, world, "queued")) {
+    if (row.stops !== undefined) ended.add(`${row.thread} ${row.stops.run}`);
+    // The list begins with the newest: the last one of a thread is the first in its queue.
+    first.delete(row.thread);
+    first.set(row.thread, row);
+  }
+  const [left, parked]: [RunRow[], RunRow[]] = [[], []];
+  for await (const row of rowsOf(store, world, ["crashed", "paused", "parked"])) {
+    if (ended.has(`${row.thread} ${row.id}`)) continue;
+    if (row.status === "crashed" || wasDrained(row)) left.push(row);
+    else if (row.status === "parked" && row.error?.code === "needs_migration") parked.push(row);
+  }
+  return { queued: [...first.values()].reverse(), left: left.reverse(), parked: parked.reverse() };
+}
+
+async function* rowsOf(
+  store: Store,
+  { schedule }: World,
+  status: NonNullable<RunFilter["status"]>,
+): AsyncGenerator<RunRow> {
+  for (let before: RunRow | undefined; ; ) {
+    const page: readonly RunRow[] = await store.runs({ status, limit: pageSize, before });
+    yield* page;
+    if (page.length < pageSize) return;
+    before = page[page.length - 1];
+    await new Promise<void>((resolve) => schedule.soon(resolve));
+  }
 }
 
 function wasDrained({ error }: RunRow): boolean {

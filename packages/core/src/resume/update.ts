@@ -1,11 +1,14 @@
 /** `updateState`: write to a thread as its nodes would have, without running them. */
 import { isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import { checkId, freshId } from "../base/ids.ts";
+import { describeValue } from "../base/json.ts";
+import { checkOptions, optionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import type { CheckpointRow, RunRow, Task } from "../checkpoint/checkpoint.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { committingValue } from "../compile/machine.ts";
+import type { Migration } from "../compile/migration.ts";
 import { edgeFrom, type Plan } from "../compile/plan.ts";
 import { goto } from "../define/command.ts";
 import { type END, START } from "../define/edge.ts";
@@ -16,6 +19,7 @@ import { createEventStream } from "../run/events.ts";
 import { checkSet, readInput } from "../run/input.ts";
 import { openSession, release, unfinished, worldOf } from "../run/open.ts";
 import { readReturn, type TaskOutcome } from "../run/returns.ts";
+import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/run-options.ts";
 import { placeOf, type Saved, type Session } from "../run/session.ts";
 import { type Finished, firstTasks, foldInput, type StepResult, superstep } from "../run/superstep.ts";
 import type { Codec } from "../state/codec.ts";
@@ -36,10 +40,26 @@ export type UpdateOptions<Types extends GraphTypes> = {
   readonly branch?: string;
   readonly world?: World;
   readonly codec?: Codec;
+  /** How a thread that an older version of the graph has written becomes one of this version. */
+  readonly migrations?: readonly Migration[];
 } & (
   | (Partial<NodeUpdate<Types>> & { readonly updates?: undefined })
   | { readonly updates: readonly NodeUpdate<Types>[]; readonly as?: undefined; readonly values?: undefined }
 );
+
+const updateNames = optionNames<NodeUpdate<GraphTypes>>({ as: true, values: true, goto: true });
+const names = [
+  ...optionNames<Omit<UpdateOptions<GraphTypes>, keyof NodeUpdate<GraphTypes>>>({
+    store: true,
+    thread: true,
+    branch: true,
+    world: true,
+    codec: true,
+    migrations: true,
+    updates: true,
+  }),
+  ...updateNames,
+];
 
 /**
  * Add a superstep to a thread as if these nodes had returned the values: reducers and outgoing edges apply (rule E45). A
@@ -51,6 +71,12 @@ export async function updateState<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: UpdateOptions<Types>,
 ): Promise<{ readonly checkpointId: number }> {
+  checkGraph("updateState", graph);
+  checkOptions("updateState", options, names);
+  checkStore("updateState", options.store ?? null);
+  checkCodec("updateState", options.codec);
+  checkVersions("updateState", options);
+  checkUpdates(options.updates);
   const { store, world: given } = options;
   const world = worldOf(given === undefined ? {} : { world: given });
   const thread = checkId("thread", options.thread);
@@ -74,6 +100,16 @@ export async function updateState<Types extends GraphTypes>(
     await release(store, thread, saved.claim, world);
     throw isStatewrightError(error) ? located(error, placeOf(session)) : error;
   }
+}
+
+function checkUpdates(updates: unknown): void {
+  if (updates === undefined) return;
+  if (!Array.isArray(updates))
+    throw new StatewrightError("invalid_option", {
+      what: `the updates of updateState are ${describeValue(updates)}`,
+      next: "Give a list of updates",
+    });
+  for (const update of updates) checkOptions("an update of updateState", update, updateNames);
 }
 
 function nobodyReads(): void {

@@ -10,7 +10,10 @@ import type { Stopped } from "./stopped.ts";
 /** A run that this process has at work. */
 export interface RunAtWork {
   readonly run: string;
+  readonly branch: string;
   readonly stop: (why: Stopped) => void;
+  /** A message has come that steers it. */
+  readonly arrived: () => void;
 }
 
 /** A queued run whose caller waits for it in this process. */

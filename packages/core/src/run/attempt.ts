@@ -1,11 +1,12 @@
 /** One attempt of a task: its body, bound to a signal, limits and questions, until it returns, fails, asks, or is given up. */
 import { disregardPromises } from "../base/disregard.ts";
-import { failureText, isStatewrightError, located, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { failureText, isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import { deepFreeze, isFrozenWrite } from "../base/json.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { NodeRecord } from "../define/graph.ts";
 import { whenAborted } from "./abort.ts";
+import { recordOf } from "./error-record.ts";
 import { expired, timeOf } from "./expiry.ts";
 import { type IdleWatch, unwatched, watchIdle } from "./idle.ts";
 import type { TaskOutcome } from "./returns.ts";
@@ -121,7 +122,8 @@ export function runAttempt(
     }
     const ended = (): boolean => settled;
     const beat = idle?.beat ?? unwatched;
-    const scope: TaskScope = { task, node, attempt, signal, ended, beat, consult, suspend, refuse, rest };
+    const ofTask = { task, node, attempt, longTerm: undefined, stepsAtWork: 0 };
+    const scope: TaskScope = { ...ofTask, signal, ended, beat, consult, suspend, refuse, rest };
     work(session, scope).then(
       (outcome) => {
         if (settled)
@@ -133,7 +135,7 @@ export function runAttempt(
           session.world.log("warn", `a late failure of "${task.node}" was dropped`, {
             task: task.id,
             attempt,
-            error: toErrorRecord(error),
+            error: recordOf(session, error),
           });
         finish(given ?? failed(session, task, attempt, error));
       },

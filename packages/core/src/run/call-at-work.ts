@@ -1,20 +1,29 @@
 /** A tool call on its way: what every stage of it knows, says and does alike. */
-import { describeThrown, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { describeThrown, StatewrightError } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import type { ToolCallEvent, ToolCallState } from "../compile/tool-call-machine.ts";
 import type { ToolNode } from "../define/tool-node.ts";
-import type { ToolCallBlock } from "../model/message.ts";
+import type { AssistantMessage, ToolCallBlock } from "../model/message.ts";
+import type { ArtifactWrite } from "../tool/artifact.ts";
+import { maskedArgs } from "../tool/artifact-redaction.ts";
 import type { Middleware } from "../tool/middleware.ts";
 import { resultOfError, type ToolOutput, type ToolResult } from "../tool/result.ts";
-import type { ToolCall } from "../tool/tool.ts";
+import type { Tool, ToolCall } from "../tool/tool.ts";
 import { isToolError } from "../tool/tool-error.ts";
+import type { CallLocks } from "./call-locks.ts";
+import type { CallSet } from "./call-set.ts";
+import { recordOf } from "./error-record.ts";
 import type { TaskScope } from "./scope.ts";
 import { emit, placeOf, type Session } from "./session.ts";
 
-/** A call that waits for its answer; its id is unique among its siblings. */
+/** A call that waits for its answer; its id is unique among those of its message. */
 export interface OpenCall {
   readonly block: ToolCallBlock;
   /** The message that holds it was cut off at the length limit: its arguments may be a part of what was meant. */
   readonly cut: boolean;
+  /** The message, as it is saved. */
+  readonly message: AssistantMessage;
 }
 
 /** A call on its way. */
@@ -22,21 +31,58 @@ export interface CallAtWork extends OpenCall {
   readonly session: Session;
   readonly scope: TaskScope;
   readonly node: ToolNode<never, never>;
-  /** The open calls of the same message, in their order, this one among them. */
-  readonly siblings: readonly OpenCall[];
+  /** The tool that it is of; undefined when there is none of its name. */
+  readonly tool: Tool<never, never> | undefined;
+  /** What it has in common with the other calls of its message. */
+  readonly set: CallSet;
+  /** Absent where its tool asks for none. */
+  locks: CallLocks | undefined;
+  /** It had begun in another process, or a person has let it through: no limit and no steering keeps it from going on. */
+  readonly hasBegun: boolean;
+  /** Whether it has a slot of those that a limit leaves. */
+  hasSlot: boolean;
   /** The state of the call's machine. */
   readonly state: () => ToolCallState;
   readonly move: (event: ToolCallEvent) => void;
   readonly startedAt: number;
   /** As it stands now: as the model made it, then parsed, then as hooks and people changed it. */
   toolCall: ToolCall;
+  /** Whether what the tool says is told: while an attempt is at work. */
+  isOpen: boolean;
   /** How often a person was asked about it. */
   questions: number;
+  /** What tells the arguments that people said yes to from others, when they were asked. */
+  approved: string | undefined;
+  /** What is kept with its outcome. */
+  artifacts: readonly ArtifactWrite[] | undefined;
+  /** What the attempt at work has put into the long-term store; absent while none is. */
+  longTerm: LongTermChange[] | undefined;
 }
 
-/** The middleware of the call's node, first to last. */
-export function hooks(call: CallAtWork): readonly Middleware[] {
-  return call.node.middleware as readonly Middleware[];
+/** The middleware around the call, outermost first: that of the graphs it is in, then that of its node. */
+export function hooks({ session, node }: CallAtWork): readonly Middleware[] {
+  const own = node.middleware as readonly Middleware[];
+  return session.policies.length === 0 ? own : [...session.policies, ...own];
+}
+
+/** The arguments as events and questions may show them. */
+export function shownArgs(call: CallAtWork, given: unknown = call.toolCall.args): unknown {
+  const tool = call.tool?.spec;
+  if (tool === undefined) return given;
+  let args = maskedArgs(tool.safety.redact, given as Json);
+  for (const { name, showArgs } of hooks(call)) {
+    if (showArgs === undefined) continue;
+    try {
+      args = showArgs({ call: call.toolCall, tool, args });
+    } catch (thrown) {
+      call.session.world.log("warn", `the hook showArgs of the middleware "${name}" failed`, {
+        callId: call.block.id,
+        error: recordOf(call.session, thrown),
+      });
+      return "[withheld]";
+    }
+  }
+  return args;
 }
 
 /** What a result says of its call. */
@@ -54,18 +100,21 @@ export function facts(
 
 type CallEventBody =
   | { readonly type: "tool.started"; readonly args: unknown }
-  | { readonly type: "tool.args_rewritten"; readonly by: string; readonly args: unknown }
+  | { readonly type: "tool.args_rewritten"; readonly by: string; readonly args: unknown; readonly raw?: unknown }
   | { readonly type: "tool.forged_arg_stripped"; readonly keys: readonly string[] }
   | { readonly type: "tool.rejected"; readonly reason: string }
+  | { readonly type: "tool.denied"; readonly by: string; readonly reason: string }
   | { readonly type: "tool.update"; readonly partial: ToolOutput }
   | { readonly type: "tool.progress"; readonly text: string }
   | { readonly type: "tool.retried"; readonly attempt: number; readonly delayMs: number; readonly error: string }
+  | { readonly type: "tool.artifact_lost"; readonly key: string; readonly name: string; readonly error: string }
   | { readonly type: "tool.completed" | "tool.failed"; readonly result: ToolResult };
 
 /** Tell something of the call, if anybody listens. */
 export function event(call: CallAtWork, body: CallEventBody): void {
-  const { session, scope, block } = call;
-  emit(session, { ...body, node: scope.task.node, task: scope.task.id, callId: block.id, tool: block.name });
+  const { session, scope, block, tool } = call;
+  const label = tool?.spec.label;
+  emit(session, { ...body, node: scope.task.node, task: scope.task.id, callId: block.id, tool: block.name, label });
 }
 
 /**
@@ -90,7 +139,7 @@ export function hookFailed(
   }
   session.world.log("warn", `the hook ${hook} of the middleware "${middleware.name}" failed`, {
     callId: block.id,
-    error: toErrorRecord(thrown),
+    error: recordOf(session, thrown),
   });
   return undefined;
 }

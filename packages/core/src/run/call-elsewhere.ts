@@ -8,7 +8,7 @@ import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../tool/approval.
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import type { ToolResult } from "../tool/result.ts";
 import { argsDigest } from "./args-digest.ts";
-import type { CallAtWork } from "./call-at-work.ts";
+import { type CallAtWork, shownArgs } from "./call-at-work.ts";
 import { bestOf, type Elsewhere } from "./elsewhere.ts";
 import type { Saved } from "./session.ts";
 
@@ -29,8 +29,8 @@ export function meetElsewhere(
   const result = resultThere(call, saved, found);
   if (result !== undefined && call.session.onceElsewhere === "reuse") return { kind: "happened", found, result };
   const { idempotencyKey, startedAt } = found.row;
-  const { block, scope, toolCall } = call;
-  const about = { callId: block.id, tool: block.name, args: toolCall.args, idempotencyKey, startedAt };
+  const { block, scope } = call;
+  const about = { callId: block.id, tool: block.name, args: shownArgs(call), idempotencyKey, startedAt };
   const asked = scope.consult({
     id: `${scope.task.id}:${block.id}/elsewhere:${inDoubtKey}`,
     key: inDoubtKey,
@@ -50,7 +50,8 @@ function sameCalls(
   args: string | undefined,
   others: readonly Elsewhere[],
 ): readonly Elsewhere[] {
-  const { block, scope, siblings } = call;
+  const { block, scope } = call;
+  const { calls: siblings } = call.set;
   const alike = others.filter(
     ({ row }) => row.kind === "tool" && row.task === scope.task.id && row.name === block.name && row.args === args,
   );

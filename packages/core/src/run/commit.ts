@@ -1,23 +1,33 @@
 /** Committing: the machine moves, the superstep is made durable, and then it is told. */
+import type { ErrorRecord } from "../base/errors.ts";
 import type { CheckpointRow, CheckpointSource, Control, RunRow, Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
+import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import { END } from "../define/edge.ts";
 import { admitStep } from "./admission.ts";
 import { type EventPlace, nothingSaved, reached, type Transition } from "./events.ts";
 import { disarmed } from "./expiry.ts";
 import { type Fact, type FactBody, factOf } from "./facts.ts";
+import type { Letter } from "./inbox.ts";
 import { inspectTransition } from "./inspect-run.ts";
 import type { Snapshot, Step } from "./kernel.ts";
+import { changesIn } from "./long-term.ts";
 import { readOutput } from "./output.ts";
-import type { State } from "./returns.ts";
+import type { State, Write } from "./returns.ts";
 import { runRow, startOf } from "./run-facts.ts";
 import { emit, pathOf, type Saved, type Session, stepsTaken, written } from "./session.ts";
 import { type Finished, foldResults, type StepResult, superstep } from "./superstep.ts";
+import { takeLetters } from "./take-letters.ts";
 import { timerChanges } from "./timer-rows.ts";
 
 /** Write the checkpoint that begins a run or a call of an inner graph; the run's row goes with it. */
-export function commitInput(session: Session, result: StepResult, source: CheckpointSource): Promise<void> {
-  return commit(session, result, { nodes: [], source, began: session.world.clock.monotonic(), first: true });
+export function commitInput(
+  session: Session,
+  result: StepResult,
+  source: CheckpointSource,
+  letters: readonly Letter[] = [],
+): Promise<void> {
+  return commit(session, result, { nodes: [], source, began: session.world.clock.monotonic(), first: true, letters });
 }
 
 interface MachineEvent {
@@ -61,12 +71,30 @@ export function takeUp(session: Session, answered: ReadonlySet<string>): void {
   transition(session, { type: "run.resumed" }, true);
 }
 
-/** Fold what finished, make it durable, and tell of it. */
-export async function commitStep(session: Session, finished: readonly Finished[], began: number): Promise<void> {
-  const result = superstep(session.plan, session.step + 1, { state: session.state, ...session.control }, finished);
+/** Fold what finished, make it durable, and tell of it. With a failure the run fails in the same write, and is resumed from there. */
+export async function commitStep(
+  session: Session,
+  finished: readonly Finished[],
+  began: number,
+  failure?: ErrorRecord,
+): Promise<void> {
+  const before = { state: session.state, ...session.control };
+  const fold = (outside: readonly Write[]): StepResult =>
+    superstep(session.plan, session.step + 1, before, finished, outside);
+  const plain = fold([]);
+  const { result, letters, left } = session.inbox.mayHold()
+    ? await takeLetters(session, plain, fold)
+    : { result: plain, letters: [], left: false };
   admitStep(session, finished, result);
   const nodes = [...new Set(finished.map(({ task }) => task.node))];
-  await commit(session, result, { nodes, source: "step", began, first: false });
+  const last = failure === undefined ? {} : { last: failedBy(session, failure) };
+  const longTerm = changesIn(finished);
+  await commit(session, result, { nodes, source: "step", began, first: false, letters, longTerm, ...last });
+  if (session.within === undefined) session.inbox.passed(letters, left);
+}
+
+function failedBy(session: Session, error: ErrorRecord): NonNullable<CommitFacts["last"]> {
+  return { run: { ...runRow(session, "failed"), error }, body: { type: "run.failed", error } };
 }
 
 interface CommitFacts {
@@ -75,8 +103,12 @@ interface CommitFacts {
   readonly began: number;
   /** The run's row is new: it is written whole. */
   readonly first: boolean;
+  /** What it takes in from the inbox. */
+  readonly letters?: readonly Letter[];
+  /** What its tasks have put into the long-term store. */
+  readonly longTerm?: readonly LongTermChange[] | undefined;
   /** The thread is let go with it, and this becomes of the run: nothing of the next step starts here. */
-  readonly last?: { readonly run: RunRow | undefined };
+  readonly last?: { readonly run: RunRow | undefined; readonly body?: FactBody };
 }
 
 /** Make a superstep durable, then tell of it. Nothing of the next step starts before. */
@@ -107,16 +139,14 @@ export async function commit(session: Session, result: StepResult, facts: Commit
     started:
       facts.first && within === undefined ? factOf(session, { type: "run.started", ...startOf(session) }) : undefined,
     place: nextPlace(session),
-    ended:
-      done && within === undefined && facts.last === undefined
-        ? factOf(session, { type: "run.completed", steps })
-        : undefined,
+    ended: within === undefined ? endFact(session, done, steps, facts) : undefined,
   });
   const saving = within === undefined ? { ...facts, durationMs, run, release } : { ...facts, durationMs };
   const { row, started, place, ended } =
     session.saved === undefined
       ? { row: undefined, ...number() }
       : await save(session, session.saved, result, control, { ...saving, number });
+  if (session.saved === undefined && facts.longTerm !== undefined) session.longTerm?.held?.push(...facts.longTerm);
   advance(session, result.state, control, snapshot);
   if (facts.source === "step") session.stepsOfRun += 1;
   inspectTransition(session, from, event, step);
@@ -125,6 +155,7 @@ export async function commit(session: Session, result: StepResult, facts: Commit
     return;
   }
   started?.tell();
+  tellTaken(session, facts.letters ?? []);
   const saved = { changes: result.deltas, bytes: row?.bytes ?? 0, durationMs };
   emit(
     session,
@@ -140,6 +171,16 @@ export async function commit(session: Session, result: StepResult, facts: Commit
   );
   tell(session, event, from, step, saved);
   ended?.tell();
+}
+
+/** Whoever sent a message learns that it is in the state. */
+function tellTaken(session: Session, letters: readonly Letter[]): void {
+  for (const { id, kind, messages } of letters) emit(session, { type: "inbox.taken", letter: id, kind, messages });
+}
+
+function endFact(session: Session, done: boolean, steps: number, { last }: CommitFacts): Fact | undefined {
+  if (last !== undefined) return last.body === undefined ? undefined : factOf(session, last.body);
+  return done ? factOf(session, { type: "run.completed", steps }) : undefined;
 }
 
 /** The place of the next checkpoint among the durable events; an inner graph that is not saved takes no number of its own. */
@@ -166,7 +207,7 @@ function forgetCalls({ inner, plan, line }: Session): void {
   for (const called of inner.keys()) if (!plan.nodes.has(called.slice(line.length + 1))) inner.delete(called);
 }
 
-interface SaveFacts extends Pick<CommitFacts, "nodes" | "source"> {
+interface SaveFacts extends Pick<CommitFacts, "nodes" | "source" | "letters" | "longTerm"> {
   readonly durationMs: number;
   /** Absent where an inner graph is saved: the run is that of the outermost. */
   readonly run?: RunRow | undefined;
@@ -211,14 +252,17 @@ export async function save(
     bytes: deltas.reduce((sum, delta) => sum + delta.text.length, 0),
   };
   thread.nextCheckpoint += 1;
-  const { run, release = false, interrupts } = facts;
+  const { run, release = false, interrupts, longTerm } = facts;
   const asked = interrupts === undefined ? {} : { interrupts };
   const events = [...(numbers.started?.rows ?? []), ...(numbers.ended?.rows ?? [])];
   const moved = timerChanges(session.control, control);
   // Questions stand on the line of the outermost graph, and are over with its superstep, those too that nobody closes.
   const over = session.within === undefined && saved.interrupts.size > 0 ? disarmed(saved.interrupts.values()) : [];
   const timers = over.length === 0 ? moved : [...(moved ?? []), ...over];
-  const durable = written(session, saved, { checkpoint: { row, deltas }, timers, run, events, release, ...asked });
+  const taken =
+    facts.letters === undefined || facts.letters.length === 0 ? undefined : facts.letters.map(({ id }) => id);
+  const parts = { checkpoint: { row, deltas }, timers, run, events, taken, longTerm, release, ...asked };
+  const durable = written(session, saved, parts);
   // At once: what is recorded from here on belongs to the next step.
   saved.journal.clear();
   await durable;
@@ -245,7 +289,8 @@ export async function commitCancelled(
   const durationMs = session.world.clock.monotonic() - began;
   const reason = body.type === "run.cancelled" ? { reason: body.reason } : {};
   const run = { ...runRow(session, "cancelled"), ...reason };
-  return commitLast(session, result, stepsTaken(session) + 1, body, { nodes, source: "step", durationMs, run });
+  const facts = { nodes, source: "step", durationMs, run, longTerm: changesIn(finished) } as const;
+  return commitLast(session, result, stepsTaken(session) + 1, body, facts);
 }
 
 /** What the last checkpoint of a run says that ends for the sake of a new input. */
@@ -253,6 +298,7 @@ export interface EndFacts {
   readonly source: CheckpointSource;
   readonly run: RunRow;
   readonly interrupts: readonly InterruptRow[];
+  readonly longTerm: readonly LongTermChange[] | undefined;
   readonly body: FactBody;
 }
 
@@ -260,9 +306,9 @@ export interface EndFacts {
 export function commitEnd(
   session: Session,
   result: Pick<StepResult, "state" | "deltas">,
-  { source, run, interrupts, body }: EndFacts,
+  { source, run, interrupts, longTerm, body }: EndFacts,
 ): Promise<Fact> {
-  const facts = { nodes: [], source, durationMs: 0, run, interrupts };
+  const facts = { nodes: [], source, durationMs: 0, run, interrupts, longTerm };
   return commitLast(session, result, stepsTaken(session), body, facts);
 }
 

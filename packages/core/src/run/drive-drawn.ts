@@ -117,6 +117,7 @@ export async function readBrought(
 
 /** Run until the machine is final, or waits. Rejects with the run's error, after it is saved. */
 export async function driveDrawn(session: Session, drawing: Drawing, brought?: Brought): Promise<RunResult<State>> {
+  session.mailbox?.open(session.inbox);
   if (session.control.tasks.length === 0) return completed(session);
   const desk: Desk = {
     session,

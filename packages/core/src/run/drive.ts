@@ -16,6 +16,8 @@ import { unlessStopped } from "./unless-stopped.ts";
  * run's error, after it is saved.
  */
 export async function drive(session: Session, goingOn?: GoingOn): Promise<RunResult<State>> {
+  session.mailbox?.open(session.inbox);
+  let failure: unknown;
   try {
     if (goingOn !== undefined) await beginAgain(session, goingOn.answered);
     const stop = await supersteps(session, goingOn === undefined);
@@ -28,10 +30,13 @@ export async function drive(session: Session, goingOn?: GoingOn): Promise<RunRes
         return await unlessStopped(session, session.abort.signal.reason, () => cancelled(session, stop.step));
       case "done":
         return { status: "done", output: stop.output, ...endOf(session) };
+      case "failed":
+        failure = stop.error;
     }
   } catch (error) {
     return stopOnError(session, error);
   }
+  throw failure;
 }
 
 /** How a run goes on: with the answers that people gave. */

@@ -6,6 +6,7 @@ import { isStatewrightError } from "../base/errors.ts";
 import { sameData } from "../base/json.ts";
 import type { CheckpointRow, CheckpointSource, RunRow } from "../checkpoint/checkpoint.ts";
 import { type EffectRow, type InterruptRow, isOpen } from "../checkpoint/journal.ts";
+import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import { restoreState } from "../checkpoint/saved-state.ts";
 import { START } from "../define/edge.ts";
 import type { Message, ToolMessage } from "../model/message.ts";
@@ -13,7 +14,9 @@ import type { Codec } from "../state/codec.ts";
 import type { Delta } from "../state/delta.ts";
 import type { ToolResult } from "../tool/result.ts";
 import { commitEnd } from "./commit.ts";
+import { type Ended, endKept } from "./end-kept.ts";
 import { inspectStop } from "./inspect-run.ts";
+import { changesIn, changesInJournal } from "./long-term.ts";
 import { openCalls } from "./open-calls.ts";
 import type { RunResult } from "./options.ts";
 import { readUpdate, type State, type TaskOutcome, type Write } from "./returns.ts";
@@ -32,10 +35,14 @@ export async function endForInput(
   const { message: reason } = why;
   const takenBack = why.how === "rollback";
   if (saved.pending.size > 0) await written(session, saved, {});
-  const { state, deltas } = takenBack
-    ? await stateBefore(session, saved, ending.id)
-    : kept(session, saved, await saved.store.effects(ending.thread, session.line, session.step), reason);
   const source: CheckpointSource = takenBack ? "rollback" : "interrupt";
+  const input = takenBack ? await inputOf(session, saved, ending.id) : undefined;
+  await endKept(session, source, (inner, its) =>
+    takenBack ? innerBefore(inner, its, input) : innerKept(inner, its, reason),
+  );
+  const { state, deltas, longTerm } = takenBack
+    ? await stateBefore(session, saved, input)
+    : await kept(session, saved, reason);
   const fact = await commitEnd(
     session,
     { state, deltas },
@@ -43,6 +50,7 @@ export async function endForInput(
       source,
       run: { ...ending, status: "cancelled", endedAt: session.world.clock.now(), error: undefined, reason },
       interrupts: declined(session, saved, why),
+      longTerm,
       body: { type: "run.cancelled", reason },
     },
   );
@@ -60,12 +68,8 @@ function declined({ codec, world }: Session, saved: Saved, { by, message: reason
 
 // What is kept: the outcomes of finished tasks and calls, as the journal has them.
 
-function kept(
-  session: Session,
-  { codec }: Saved,
-  journal: readonly EffectRow[],
-  reason: string,
-): { readonly state: State; readonly deltas: Deltas } {
+async function kept(session: Session, { codec, store }: Saved, reason: string): Promise<Ended> {
+  const journal = await store.effects(session.run.thread, session.line, session.step);
   const done = session.control.tasks.flatMap((task): readonly Finished[] => {
     const row = journal.find((each) => each.kind === "task" && each.task === task.id && each.key === taskKey);
     if (row?.state !== "ok" || row.outcome === undefined) return [];
@@ -73,30 +77,30 @@ function kept(
   });
   const folded = foldFinished(session, done);
   const closing = closeCalls(session, codec, journal, folded.state, reason);
-  return closing.length === 0 ? folded : foldFinished(session, [...done, fromNobody(session, closing)]);
+  return closing === undefined ? folded : foldFinished(session, [...done, fromNobody(session, closing)]);
 }
 
-type Deltas = Readonly<Record<string, Delta>>;
+/** A call that is under way in a graph that is kept is over: the next one begins with what is kept of it. */
+async function innerKept(inner: Session, saved: Saved, reason: string): Promise<Ended | undefined> {
+  return inner.control.tasks.length === 0 ? undefined : kept(inner, saved, reason);
+}
 
 /** Outcomes that cannot be folded together have failed the run that is ended: then only what closes the calls is kept. */
-function foldFinished(
-  session: Session,
-  finished: readonly Finished[],
-): { readonly state: State; readonly deltas: Deltas } {
+function foldFinished(session: Session, finished: readonly Finished[]): Ended {
+  const folded = (kept: readonly Finished[]): Ended => ({
+    ...foldResults(session.plan, session.state, kept),
+    longTerm: changesIn(kept),
+  });
   try {
-    return foldResults(session.plan, session.state, finished);
+    return folded(finished);
   } catch (error) {
     if (!isStatewrightError(error)) throw error;
-    return foldResults(
-      session.plan,
-      session.state,
-      finished.filter(({ task }) => task.node === START),
-    );
+    return folded(finished.filter(({ task }) => task.node === START));
   }
 }
 
-function fromNobody({ step }: Session, writes: readonly Write[]): Finished {
-  return { task: { id: `${step}:end`, node: START }, outcome: { writes, leads: [] } };
+function fromNobody({ step }: Session, closing: Pick<TaskOutcome, "writes" | "longTerm">): Finished {
+  return { task: { id: `${step}:end`, node: START }, outcome: { ...closing, leads: [] } };
 }
 
 /** What answers the open calls of the last assistant message: recorded results, and the reason for the others. */
@@ -106,10 +110,10 @@ function closeCalls(
   journal: readonly EffectRow[],
   state: State,
   reason: string,
-): readonly Write[] {
-  if (plan.graph.state.channels["messages"]?.kind !== "messages") return [];
+): { readonly writes: readonly Write[]; readonly longTerm: readonly LongTermChange[] } | undefined {
+  if (plan.graph.state.channels["messages"]?.kind !== "messages") return undefined;
   const { renamed, calls } = openCalls(state["messages"] as readonly Message[]);
-  if (calls.length === 0) return [];
+  if (calls.length === 0) return undefined;
   const answers = calls.map(({ block }) => {
     const row = journal.findLast(({ kind, key }) => kind === "tool" && key === block.id);
     const result = resultOf(codec, row);
@@ -123,11 +127,16 @@ function closeCalls(
       content: result?.content ?? [{ type: "text", text }],
       isError: result?.isError ?? true,
     };
-    return { message, update: result?.command?.update };
+    const longTerm =
+      result === undefined || row === undefined ? [] : changesInJournal(codec, journal, row.task, row.key);
+    return { message, update: result?.command?.update, longTerm };
   });
   const messages = [...renamed, ...answers.map(({ message }) => message)];
   const updates = [{ messages }, ...answers.flatMap(({ update }) => update ?? [])];
-  return updates.flatMap((update) => readUpdate(plan, START, update));
+  return {
+    writes: updates.flatMap((update) => readUpdate(plan, START, update)),
+    longTerm: answers.flatMap(({ longTerm }) => longTerm),
+  };
 }
 
 function resultOf(codec: Codec, row: EffectRow | undefined): ToolResult | undefined {
@@ -139,15 +148,13 @@ function resultOf(codec: Codec, row: EffectRow | undefined): ToolResult | undefi
 
 const pageSize = 100;
 
-async function stateBefore(
-  session: Session,
-  saved: Saved,
-  run: string,
-): Promise<{ readonly state: State; readonly deltas: Deltas }> {
+/** `input` is the checkpoint that begins the run: what the line of the session had before it. */
+async function stateBefore(session: Session, saved: Saved, input: CheckpointRow | undefined): Promise<Ended> {
   const { channels } = session.plan.graph.state;
-  const input = await inputOf(session, saved, run);
   if (input === undefined) return { state: session.state, deltas: {} };
-  const rows = input.parent === undefined ? [] : await saved.store.state(session.run.thread, input.parent);
+  const { thread } = session.run;
+  const [before] = await saved.store.history(thread, { branch: session.line, before: input.id, limit: 1 });
+  const rows = before === undefined ? [] : await saved.store.state(thread, before.id);
   const earlier = restoreState(channels, saved.codec, rows);
   const state: Record<string, unknown> = { ...session.state };
   const deltas: Record<string, Delta> = {};
@@ -160,6 +167,13 @@ async function stateBefore(
     deltas[name] = value === undefined ? { kind: "clear" } : { kind: "replace", value };
   }
   return { state: Object.freeze(state), deltas };
+}
+
+/** What a graph that is kept had before the run, where the run has changed it or has left a call under way. */
+async function innerBefore(inner: Session, saved: Saved, input: CheckpointRow | undefined): Promise<Ended | undefined> {
+  if (input === undefined || (saved.parent ?? 0) < input.id) return undefined;
+  const before = await stateBefore(inner, saved, input);
+  return Object.keys(before.deltas).length === 0 && inner.control.tasks.length === 0 ? undefined : before;
 }
 
 /** The checkpoint of a run's input; retention keeps it, and the one before it, while the run may be taken back. */

@@ -1,15 +1,9 @@
 /** How a run ends for now: it waits, pauses, was cancelled, or failed. The end is saved before it is told. */
-import {
-  type ErrorRecord,
-  failureText,
-  isStatewrightError,
-  located,
-  StatewrightError,
-  toErrorRecord,
-} from "../base/errors.ts";
+import { type ErrorRecord, failureText, isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { answersCalls, commitCancelled } from "./commit.ts";
+import { recordOf, withoutSecrets } from "./error-record.ts";
 import { armed, disarmed } from "./expiry.ts";
 import { endingOf, type Fact } from "./facts.ts";
 import { inspectStop } from "./inspect-run.ts";
@@ -46,7 +40,7 @@ export async function waits(session: Session, waiting: readonly InterruptRow[]):
 
 /** Stand at a breakpoint: everything is saved, and a resume goes on. */
 export async function pauses(session: Session, breakpoint: StatewrightError): Promise<RunResult<State>> {
-  const cause = toErrorRecord(breakpoint);
+  const cause = recordOf(session, breakpoint);
   const fact = endingOf(session, { type: "run.paused", cause });
   if (session.saved !== undefined)
     await written(session, session.saved, {
@@ -60,7 +54,7 @@ export async function pauses(session: Session, breakpoint: StatewrightError): Pr
 
 /** Put a run aside until a person resumes it: its timers fire no more. */
 export async function parks(session: Session, why: StatewrightError): Promise<RunResult<State>> {
-  const cause = toErrorRecord(why);
+  const cause = recordOf(session, why);
   const fact = endingOf(session, { type: "run.paused", cause });
   await endRun(session, { ...runRow(session, "parked"), endedAt: undefined, error: cause }, fact);
   fact.tell();
@@ -100,10 +94,11 @@ async function endRun(session: Session, run: RunRow, { rows: events }: Fact): Pr
 
 /** A store without room pauses the run: nothing is lost, and it can be resumed. Any other error fails it, after the failure is saved. */
 export async function stopOnError(session: Session, thrown: unknown): Promise<RunResult<State>> {
-  const error: StatewrightError = isStatewrightError(thrown)
-    ? located(thrown, placeOf(session))
-    : unforeseen(session, thrown);
-  const record = toErrorRecord(error);
+  const error = withoutSecrets(
+    session,
+    isStatewrightError(thrown) ? located(thrown, placeOf(session)) : unforeseen(session, thrown),
+  );
+  const record = recordOf(session, error);
   if (error.code === "store_full" || error.code === "store_locked") {
     const fact = endingOf(session, { type: "run.paused", cause: record });
     const isSaved = await letGo(session, { ...runRow(session, "paused"), error: record }, fact);
@@ -162,8 +157,8 @@ async function letGo(session: Session, run: RunRow | undefined, fact?: Fact): Pr
   const { store, claim } = saved;
   const lines = new Map(unsavedResults(session));
   saved.pending.clear();
-  const results = lines.get(line) ?? [];
-  let isSaved = results.length > 0 && (await release(store, thread, claim, world, run, fact?.rows, results));
+  const results = lines.get(line);
+  let isSaved = results !== undefined && (await release(store, thread, claim, world, run, fact?.rows, results));
   if (isSaved) lines.delete(line);
   else isSaved = await release(store, thread, claim, world, run, fact?.rows);
   if (saved.thread.failure?.code !== "fenced") keepResults(store, thread, { epoch: claim.epoch, lines });

@@ -6,7 +6,8 @@
 import type { EffectClass, EffectKind } from "../base/effect.ts";
 import type { ErrorRecord } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
-import type { AssistantMessage } from "../model/message.ts";
+import type { LetterKind } from "../checkpoint/letter.ts";
+import type { AssistantMessage, Message } from "../model/message.ts";
 import type { Delta } from "../state/delta.ts";
 import type { ToolOutput, ToolResult } from "../tool/result.ts";
 import { createEventQueue, isDurable } from "./event-queue.ts";
@@ -77,7 +78,10 @@ interface InTask {
 
 interface InCall extends InTask {
   readonly callId: string;
+  /** Its canonical name; what the model called, where there is no such tool. */
   readonly tool: string;
+  /** The tool's name for people. */
+  readonly label?: string | undefined;
 }
 
 /** What an event says, by `type`. */
@@ -95,6 +99,15 @@ export type RunEventBody =
     }
   /** The input stands behind another run of the thread. */
   | { readonly type: "run.queued"; readonly run: string; readonly thread: string; readonly branch: string }
+  /** Messages that were sent to the run are in its state now: `steer` at a boundary, `followUp` where it would have ended. */
+  | {
+      readonly type: "inbox.taken";
+      readonly letter: string;
+      readonly kind: LetterKind;
+      readonly messages: readonly Message[];
+    }
+  /** The run could not see, or not take in, what was sent to it; what waits goes on waiting. */
+  | { readonly type: "inbox.failed"; readonly error: ErrorRecord }
   | { readonly type: "run.waiting"; readonly interrupts: readonly OpenInterrupt[] }
   | { readonly type: "run.completed"; readonly steps: number }
   | { readonly type: "run.failed"; readonly error: ErrorRecord }
@@ -139,9 +152,16 @@ export type RunEventBody =
       readonly idempotencyKey: string;
     } & InTask)
   | ({ readonly type: "tool.started"; readonly args: unknown } & InCall)
-  | ({ readonly type: "tool.args_rewritten"; readonly by: string; readonly args: unknown } & InCall)
+  | ({
+      readonly type: "tool.args_rewritten";
+      readonly by: string;
+      readonly args: unknown;
+      readonly raw?: unknown;
+    } & InCall)
   | ({ readonly type: "tool.forged_arg_stripped"; readonly keys: readonly string[] } & InCall)
   | ({ readonly type: "tool.rejected"; readonly reason: string } & InCall)
+  /** Middleware, or the person whom it asked, refused a call that fits its tool. */
+  | ({ readonly type: "tool.denied"; readonly by: string; readonly reason: string } & InCall)
   /** `dropped`, here and in progress: how many before it this reader was too slow for. */
   | ({ readonly type: "tool.update"; readonly partial: ToolOutput; readonly dropped?: number } & InCall)
   | ({ readonly type: "tool.progress"; readonly text: string; readonly dropped?: number } & InCall)
@@ -149,6 +169,13 @@ export type RunEventBody =
       readonly type: "tool.retried";
       readonly attempt: number;
       readonly delayMs: number;
+      readonly error: string;
+    } & InCall)
+  /** A store of artifacts failed on one: the model sees what is left of it in its result. */
+  | ({
+      readonly type: "tool.artifact_lost";
+      readonly key: string;
+      readonly name: string;
       readonly error: string;
     } & InCall)
   | ({ readonly type: "tool.completed"; readonly result: ToolResult } & InCall)
@@ -176,7 +203,7 @@ export type EventView = "updates" | "checkpoints" | "messages" | "custom" | "tas
 const views: Readonly<Record<EventView, (event: RunEvent) => boolean>> = {
   updates: ({ type }) => type === "step.committed",
   checkpoints: (event) => isDurable(event),
-  messages: ({ type }) => type.startsWith("message."),
+  messages: ({ type }) => type.startsWith("message.") || type.startsWith("inbox."),
   custom: ({ type }) => type === "custom" || type === "node.progress",
   tasks: ({ type }) => type.startsWith("task.") || type.startsWith("effect."),
   tools: ({ type }) => type.startsWith("tool."),

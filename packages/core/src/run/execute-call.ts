@@ -1,36 +1,52 @@
 /** The middle of a tool call: its attempts, with the retries between them and the around hooks outside. */
-import { disregardPromises } from "../base/disregard.ts";
-import { describeThrown, isStatewrightError, toErrorRecord } from "../base/errors.ts";
-import { deepFreeze, describeValue } from "../base/json.ts";
+import { isStatewrightError } from "../base/errors.ts";
 import { longestRetryMs, type RetryPolicy, retryDelayMs, saysYes } from "../base/retry.ts";
-import { issuesText, parseWith } from "../base/schema.ts";
 import type { Middleware } from "../tool/middleware.ts";
-import { isResult, resultOf, resultOfError, type ToolOutput, type ToolResult, toOutput } from "../tool/result.ts";
-import type { Tool, ToolCall, ToolRetryOn, ToolRuntime, ToolSpec } from "../tool/tool.ts";
+import { isResult, resultOfError, type ToolResult, underPolicy } from "../tool/result.ts";
+import type { Tool, ToolCall, ToolRetryOn, ToolSpec } from "../tool/tool.ts";
 import { isToolError, ToolError, toToolError } from "../tool/tool-error.ts";
-import { whenAborted } from "./abort.ts";
-import { admit } from "./admission.ts";
+import { attemptCall } from "./attempt-call.ts";
+import { rewrite } from "./call-args.ts";
 import { type CallAtWork, event, facts, hookFailed, hooks } from "./call-at-work.ts";
+import type { Execution } from "./call-runtime.ts";
+import { recordOf } from "./error-record.ts";
 import { recordStage } from "./journal.ts";
-import { rewrite } from "./prepare-call.ts";
-import { hookRuntime, identityOf, pause } from "./scope.ts";
-import { emit, placeOf } from "./session.ts";
+import { hookRuntime, pause } from "./scope.ts";
 import { isForResume } from "./stopped.ts";
-
-/** What an execution has beside its call: the same in every attempt. */
-export interface Execution {
-  readonly idempotencyKey: string;
-  readonly injected: unknown;
-}
 
 /** From executing to a result; retries and around hooks stand inside. */
 export async function execute(call: CallAtWork, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
   if (call.state() === "before") call.move("call.allowed");
-  let next = (): Promise<ToolResult> => attempts(call, tool, execution);
-  for (const middleware of hooks(call).toReversed()) next = around(call, tool, middleware, next);
-  const result = await next();
-  call.move("call.settled");
+  const middleware = hooks(call);
+  const result = await (middleware.some(({ aroundTool }) => aroundTool !== undefined)
+    ? wrapped(call, tool, middleware, execution)
+    : begun(call, tool, execution));
+  settle(call, result);
   return result;
+}
+
+function wrapped(
+  call: CallAtWork,
+  tool: Tool<never, never>,
+  middleware: readonly Middleware[],
+  execution: Execution,
+): Promise<ToolResult> {
+  let next = (): Promise<ToolResult> => begun(call, tool, execution);
+  for (const hook of middleware.toReversed()) next = around(call, tool, hook, next);
+  return next();
+}
+
+function begun(call: CallAtWork, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
+  const over = call.locks?.begun();
+  const made = attempts(call, tool, execution);
+  return over === undefined ? made : made.finally(over);
+}
+
+/** From executing, or from the wait of an attempt that nobody needs any more, to the after hooks. */
+function settle(call: CallAtWork, { error }: ToolResult): void {
+  if (error?.kind === "cancelled" && call.scope.signal().aborted) call.move("call.cancelled");
+  else if (call.state() === "retryWait") call.move("call.retried");
+  call.move("call.settled");
 }
 
 /** A hook around the rest. One that fails before or after it has let the call through does not take its result away. */
@@ -44,15 +60,21 @@ function around(
   if (hook === undefined) return inner;
   return async () => {
     let made: Promise<ToolResult> | undefined;
+    let control: { readonly thrown: unknown } | undefined;
     const next = (current: ToolCall): Promise<ToolResult> => {
       const refused =
         current.args === call.toolCall.args ? undefined : rewrite(call, tool.spec, current.args, middleware.name);
       made = refused === undefined ? inner() : Promise.resolve(refused);
-      made.catch(toldByNext);
+      control = undefined;
+      made.catch((thrown: unknown) => {
+        control = { thrown };
+      });
       return made;
     };
     try {
       const result = await hook({ call: call.toolCall, tool: tool.spec }, next, hookRuntime(call.session, call.scope));
+      // What stops a run is for no hook to take for a result.
+      if (control !== undefined) throw control.thrown;
       if (isResult(result)) return result;
       throw new TypeError("it returned no result; it must return what next gives, or a result of its own");
     } catch (thrown) {
@@ -63,23 +85,20 @@ function around(
   };
 }
 
-function toldByNext(): void {
-  // The hook that called next has the rejection; one that does not look at it answers for itself.
-}
-
 async function attempts(call: CallAtWork, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
   const { session } = call;
-  const { retry } = tool.spec;
+  const { retry, onError = "return" } = tool.spec;
   for (let attempt = 1; ; attempt++) {
     try {
-      const returned = await attemptOnce(call, tool, execution, attempt);
-      return checkedResult(call, tool.spec, returned, attempt);
+      if (call.locks !== undefined) await call.locks.fit(call.toolCall.args, call.scope.signal());
+      return underPolicy(await attemptCall(call, tool, execution, attempt), onError);
     } catch (thrown) {
-      if (isStatewrightError(thrown, "missing_secret")) throw thrown;
+      if (isStatewrightError(thrown, "missing_secret") || isStatewrightError(thrown, "missing_store")) throw thrown;
       const error = toToolError(thrown);
       const mayTryAgain =
         retry !== undefined &&
         attempt < retry.attempts &&
+        error.disposition !== "fail" &&
         error.kind !== "cancelled" &&
         wanted(tool.spec, error, attempt);
       const { aborted, reason } = session.abort.signal;
@@ -89,13 +108,15 @@ async function attempts(call: CallAtWork, tool: Tool<never, never>, execution: E
       if (!again) {
         // The model reads one line; what was thrown is whole in the log.
         if (!isToolError(thrown)) logFailure(call, tool.spec.name, attempt, thrown);
-        return resultOfError(error, facts(call, attempt));
+        return underPolicy(resultOfError(error, facts(call, attempt)), onError);
       }
       const delayMs = retryAfterMs(retry, error) ?? retryDelayMs(retry, attempt, session.world.random.next());
       if (call.state() === "executing") call.move("call.failed_attempt");
       recordStage(session, call.scope.task, call.block.id, call.state(), attempt);
-      event(call, { type: "tool.retried", attempt, delayMs, error: error.userMessage });
+      event(call, { type: "tool.retried", attempt, delayMs, error: session.mask.hide(error.userMessage) });
       await pause(session, delayMs);
+      if (session.abort.signal.aborted && !isForResume(session.abort.signal.reason))
+        return resultOfError(ToolError.cancelled(), facts(call, attempt));
       if (call.state() === "retryWait") call.move("call.retried");
       recordStage(session, call.scope.task, call.block.id, call.state(), attempt);
     }
@@ -106,7 +127,7 @@ function logFailure({ session, block }: CallAtWork, tool: string, attempt: numbe
   session.world.log("warn", `the tool "${tool}" failed`, {
     callId: block.id,
     attempt,
-    error: toErrorRecord(thrown),
+    error: recordOf(session, thrown),
   });
 }
 
@@ -121,137 +142,4 @@ function wanted(spec: ToolSpec, error: ToolError, attempt: number): boolean {
   if (on === undefined) return spec.effect === "once" ? error.kind === "unavailable" : error.disposition === "retry";
   if (typeof on !== "function") return on.includes(error.kind);
   return saysYes(on, error, attempt);
-}
-
-/** One attempt: ends by the tool, by its time limit, or by the run's cancellation, whichever is first; what comes later is dropped and logged. */
-function attemptOnce(
-  call: CallAtWork,
-  tool: Tool<never, never>,
-  execution: Execution,
-  attempt: number,
-): Promise<unknown> {
-  const { session, scope, toolCall } = call;
-  return new Promise((resolve, reject) => {
-    const controller = new AbortController();
-    const outer = scope.signal();
-    let settled = false;
-    let cancelTimer: (() => void) | undefined;
-    let stopListening: (() => void) | undefined;
-    const settle = (act: () => void): void => {
-      if (settled) {
-        session.world.log("warn", `a late result of the tool "${tool.spec.name}" was dropped`, {
-          callId: call.block.id,
-          attempt,
-        });
-        return;
-      }
-      settled = true;
-      cancelTimer?.();
-      stopListening?.();
-      act();
-    };
-    const stop = (error: ToolError): void => {
-      settle(() => reject(error));
-      controller.abort(error);
-    };
-    const onAbort = (): void => stop(ToolError.cancelled());
-    if (outer.aborted) {
-      onAbort();
-      return;
-    }
-    stopListening = whenAborted(outer, onAbort);
-    const { timeoutMs } = tool.spec;
-    if (timeoutMs !== undefined)
-      cancelTimer = session.world.schedule.after(timeoutMs, () => stop(ToolError.timeout(timeoutMs)));
-    const runtime = toolRuntime(call, tool.spec, execution, attempt, controller.signal, () => !settled);
-    Promise.resolve()
-      .then(() => tool.call(session.state as never, runtime as never, toolCall))
-      .then(
-        (value) => settle(() => resolve(value)),
-        (error: unknown) => settle(() => reject(error)),
-      );
-  });
-}
-
-/** What the tool gets beside its arguments. */
-export function toolRuntime(
-  call: CallAtWork,
-  spec: ToolSpec,
-  { idempotencyKey, injected }: Execution,
-  attempt: number,
-  signal: AbortSignal,
-  open: () => boolean,
-): ToolRuntime {
-  const { session, scope } = call;
-  return {
-    callId: call.block.id,
-    toolName: spec.name,
-    attempt,
-    run: identityOf(session, scope.task),
-    context: session.context,
-    injected,
-    signal,
-    steered: neverSteered,
-    idempotencyKey,
-    clock: session.world.clock,
-    secrets: session.secrets,
-    progress: (text) => {
-      if (typeof text !== "string") throw new TypeError(`progress takes a line of text, not ${describeValue(text)}`);
-      if (open()) event(call, { type: "tool.progress", text });
-    },
-    update: session.events.listening() ? (partial) => sendUpdate(call, partial, open) : undefined,
-    emit: (name, payload) => {
-      const { node, id: task } = scope.task;
-      admit(session.codec, payload, `the event "${name}"`, placeOf(session, { node, task, tool: spec.name }));
-      if (open()) emit(session, { type: "custom", node, task, name, payload });
-    },
-  };
-}
-
-const neverSteered: AbortSignal = new AbortController().signal;
-
-/** A partial result on its way to the readers. One that cannot be copied, or whose filter fails, is withheld. */
-function sendUpdate(call: CallAtWork, partial: ToolOutput, open: () => boolean): void {
-  if (!open()) return;
-  let shown: ToolOutput | null;
-  try {
-    shown = structuredClone(toOutput(partial));
-    for (const { onToolUpdate } of hooks(call))
-      if (shown !== null && onToolUpdate !== undefined) shown = onToolUpdate({ call: call.toolCall, partial: shown });
-  } catch (thrown) {
-    disregardPromises(partial);
-    call.session.world.log("warn", `an update of the tool "${call.toolCall.name}" was withheld`, {
-      callId: call.block.id,
-      error: toErrorRecord(thrown),
-    });
-    return;
-  }
-  if (shown !== null) event(call, { type: "tool.update", partial: shown });
-}
-
-/** A value that throws when it is looked at is an answer that says so. */
-function readResult(call: CallAtWork, spec: ToolSpec, returned: unknown, attempt: number): ToolResult {
-  try {
-    return resultOf(returned, facts(call, attempt));
-  } catch (cause) {
-    disregardPromises(returned);
-    if (isToolError(cause)) throw cause;
-    const text = `The tool "${spec.name}" returned a value that cannot be read: ${describeThrown(cause)}.`;
-    throw new ToolError("invalid_output", text, { cause });
-  }
-}
-
-/** What a tool returned as its result; one that its output schema refuses is an error that the model reads. */
-export function checkedResult(call: CallAtWork, spec: ToolSpec, returned: unknown, attempt: number): ToolResult {
-  const result = readResult(call, spec, returned, attempt);
-  if (spec.output === undefined || result.isError) return result;
-  const parsed = parseWith(spec.output, result.value);
-  if (parsed.ok) return deepFreeze({ ...result, value: parsed.value });
-  return resultOfError(
-    new ToolError(
-      "invalid_output",
-      `The tool "${spec.name}" returned a value that its output schema refuses: ${issuesText(parsed.issues)}.`,
-    ),
-    facts(call, attempt),
-  );
 }

@@ -12,7 +12,7 @@ import { payloadSchema } from "../define/interrupt.ts";
 import type { Message } from "../model/message.ts";
 import type { Codec } from "../state/codec.ts";
 import { inDoubtKey } from "../tool/approval.ts";
-import { parseArgs } from "../tool/model-tool.ts";
+import { parseArgs, preparedArgs } from "../tool/parse-args.ts";
 import { restore } from "./drawn.ts";
 import { isStartInDoubt } from "./once.ts";
 import { openCalls } from "./open-calls.ts";
@@ -209,7 +209,8 @@ function ofTools(stand: Stand): readonly Misfit[] {
         ];
       const hasBegun = effects.some(({ kind, key }) => kind === "tool" && key === block.id);
       const isShown = stand.questions.some(({ id }) => id.endsWith(`:${block.id}`));
-      const parsed = hasBegun || isShown ? parseArgs(tool.spec, block.args) : undefined;
+      const prepared = hasBegun || isShown ? preparedArgs(tool, block.args) : undefined;
+      const parsed = prepared?.ok === true ? parseArgs(tool.spec, prepared.value) : prepared;
       if (parsed === undefined || parsed.ok) return [];
       const what = `the arguments of the call "${block.id}" do not fit the tool "${block.name}" any more: ${issuesText(parsed.issues)}`;
       return [{ kind: "tool", what, node: name }];

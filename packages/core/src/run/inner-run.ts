@@ -15,6 +15,8 @@ import { takeUp } from "./commit.ts";
 import { inputStep, readInput } from "./input.ts";
 import { keptBefore } from "./kept-state.ts";
 import { kernelFor } from "./kernel-of.ts";
+import { changesOf } from "./long-term.ts";
+import { heldSide } from "./long-term-side.ts";
 import { emptyControl, readContext, standing } from "./open.ts";
 import type { TaskScope } from "./scope.ts";
 import { journalKey, placeOf, type Saved, type Session, stepsTaken, type Within, written } from "./session.ts";
@@ -43,7 +45,10 @@ export async function runSubgraph(
         return await scope.rest(stop.cause);
       case "cancelled":
         throw session.abort.signal.reason;
+      case "failed":
+        throw stop.error;
       case "done":
+        if (session.longTerm?.held !== undefined) changesOf(scope).push(...session.longTerm.held);
         return subgraph.output(stop.output as never, { state: outer.state, context: outer.context } as never);
     }
   } catch (error) {
@@ -91,8 +96,13 @@ async function openInner(outer: Session, scope: TaskScope, subgraph: SubgraphRec
     plan,
     kernel: kernelFor(graph as Graph, outer.events),
     world: outer.world,
+    inbox: outer.inbox,
+    mailbox: undefined,
     context: readContext(plan, context === undefined ? outer.context : context(outer.context as never)),
     secrets: outer.secrets,
+    mask: outer.mask,
+    updates: outer.updates,
+    policies: graph.middleware.length === 0 ? outer.policies : [...outer.policies, ...graph.middleware],
     events: outer.events,
     codec: outer.codec,
     onTaskFailure: outer.onTaskFailure,
@@ -110,12 +120,14 @@ async function openInner(outer: Session, scope: TaskScope, subgraph: SubgraphRec
     stepsOfRun: 0,
   };
   const known = outer.inner.get(line);
-  const from = known ?? (await load(outer, line, node.name, plan, persistence));
+  const longTerm = known?.longTerm ?? (within.unsaved ? heldSide(outer.longTerm) : outer.longTerm);
+  const from = known ?? (await loadInner(outer, line, node.name, plan, persistence));
   const { saved, state, control, step, outcomes, inner } = from;
   const goesOn = control.caller?.task === task.id;
   return {
     ...shared,
     saved,
+    longTerm,
     state,
     control,
     step,
@@ -130,7 +142,8 @@ async function openInner(outer: Session, scope: TaskScope, subgraph: SubgraphRec
 
 type Standing = Pick<Session, "saved" | "state" | "control" | "step" | "outcomes" | "inner">;
 
-async function load(
+/** An inner graph as the store has it, or as it begins. */
+export async function loadInner(
   outer: Session,
   line: string,
   node: string,

@@ -12,17 +12,20 @@ import { commitInput } from "./commit.ts";
 import { readUpdate, type State, type Write } from "./returns.ts";
 import type { Session } from "./session.ts";
 import { firstTasks, foldInput } from "./superstep.ts";
+import { lettersBefore, writesOf } from "./take-letters.ts";
 
 /** Fold the input into the thread's state. */
 export async function inputStep(session: Session, writes: readonly Write[]): Promise<void> {
   const { plan } = session;
   const step = session.step + 1;
-  const { state, deltas } = foldInput(plan, session.state, writes);
+  const letters = session.inbox.mayHold() ? await lettersBefore(session) : [];
+  const { state, deltas } = foldInput(plan, session.state, [...writesOf(session, letters), ...writes]);
   checkSet(session, state);
   session.snapshot = session.kernel.initial()[0];
   const result = { state, deltas, ...firstTasks(plan, step, state) };
   admitStep(session, [], result);
-  await commitInput(session, result, "input");
+  await commitInput(session, result, "input", letters);
+  if (session.within === undefined) session.inbox.passed(letters, false);
 }
 
 /** Parse the input. For a channel with a reducer it is the whole value, not one write. Throws `invalid_input`. */

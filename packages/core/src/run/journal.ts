@@ -5,11 +5,13 @@
  * the same key, `once` is in doubt: its `reconcile` decides, else the effect fails with `effect_in_doubt`.
  */
 import type { EffectClass, EffectKind } from "../base/effect.ts";
-import { type ErrorRecord, fromErrorRecord, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { type ErrorRecord, fromErrorRecord, StatewrightError } from "../base/errors.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import { type EffectRow, inFlight } from "../checkpoint/journal.ts";
+import type { ArtifactWrite } from "../tool/artifact.ts";
 import { admit } from "./admission.ts";
 import { bestOf, type Elsewhere, onceElsewhere } from "./elsewhere.ts";
+import { recordOf } from "./error-record.ts";
 import {
   emit,
   journalKey,
@@ -37,13 +39,15 @@ export interface EffectIdentity<Value> {
 export interface EffectRequest<Value> extends EffectIdentity<Value> {
   readonly effect: EffectClass;
   /** Does it. Called in the same turn in which the start of a `once` effect is durable. */
-  readonly execute: (idempotencyKey: string) => Promise<Value>;
+  readonly execute: (idempotencyKey: string) => Value | Promise<Value>;
   /** Ask the other side whether it happened: its value, or undefined when it did not. */
   readonly reconcile?: ((idempotencyKey: string) => Promise<Value | undefined>) | undefined;
-  /** How often it was attempted, known when it has ended. */
-  readonly attempts?: () => number;
+  /** How often it was attempted, told by its value. */
+  readonly attempts?: (value: Value) => number;
   /** What tells the arguments of a `once` call from others. */
   readonly args?: string | undefined;
+  /** What is kept with its outcome, known when it has ended. */
+  readonly artifacts?: () => readonly ArtifactWrite[] | undefined;
   /** Where it stands, in a word for people. */
   readonly stage?: () => string;
   /** Whether who asked for it is gone: a `once` effect whose start is durable only then does not begin. */
@@ -56,10 +60,16 @@ export function idempotencyKeyOf(session: Session, task: Task, key: string): str
 }
 
 /** Perform an effect, or hand back its recorded outcome. */
-export async function perform<Value>(session: Session, request: EffectRequest<Value>): Promise<Value> {
-  const idempotencyKey = idempotencyKeyOf(session, request.task, request.key);
+export function perform<Value>(session: Session, request: EffectRequest<Value>): Promise<Value> {
   const { saved, outcomes } = session;
   const place = journalKey(session.step, request.task.id, request.key);
+  const isNew =
+    !outcomes.has(place) && (saved === undefined || (request.effect !== "once" && !saved.journal.has(place)));
+  return isNew ? first(session, request) : performKnown(session, request, place);
+}
+
+async function performKnown<Value>(session: Session, request: EffectRequest<Value>, place: string): Promise<Value> {
+  const { saved, outcomes } = session;
   const earlier = outcomes.get(place);
   if (earlier !== undefined && "error" in earlier) throw earlier.error;
   if (earlier !== undefined) return reuse(session, request, earlier.value as Value, 1);
@@ -79,7 +89,7 @@ export async function perform<Value>(session: Session, request: EffectRequest<Va
     const found = bestOf((await journals).filter(({ row }) => isSame(row, request)));
     if (found !== undefined) return takenFrom(session, saved, request, found);
   }
-  return first(session, request, idempotencyKey);
+  return first(session, request);
 }
 
 function isSame<Value>(row: EffectRow, { task, key, kind, name }: EffectIdentity<Value>): boolean {
@@ -169,8 +179,9 @@ export function aboutStart({ startedAt }: EffectRow): string {
 }
 
 /** The start of a `once` effect is durable before it begins; others begin at once and their start goes out beside them. */
-async function first<Value>(session: Session, request: EffectRequest<Value>, idempotencyKey: string): Promise<Value> {
+function first<Value>(session: Session, request: EffectRequest<Value>): Promise<Value> {
   const saved = session.saved;
+  const idempotencyKey = idempotencyKeyOf(session, request.task, request.key);
   const row: EffectRow = {
     step: session.step,
     task: request.task.id,
@@ -185,7 +196,7 @@ async function first<Value>(session: Session, request: EffectRequest<Value>, ide
     ...(request.stage === undefined ? {} : { stage: request.stage() }),
     ...(request.args === undefined ? {} : { args: request.args }),
   };
-  const execute = (): Promise<Value> => request.execute(idempotencyKey);
+  const execute = (): Value | Promise<Value> => request.execute(idempotencyKey);
   if (saved === undefined) {
     if (request.effect === "once" && session.within?.unsaved === true)
       throw mustBeSaved(session, request, session.within);
@@ -200,7 +211,7 @@ async function first<Value>(session: Session, request: EffectRequest<Value>, ide
 
 /** Make the start of a `once` effect durable, then let it begin. */
 function begin<Value>(session: Session, saved: Saved, request: EffectRequest<Value>, row: EffectRow): Promise<Value> {
-  const execute = (): Promise<Value> => request.execute(row.idempotencyKey);
+  const execute = (): Value | Promise<Value> => request.execute(row.idempotencyKey);
   return new Promise((resolve, reject) => {
     const start = new Promise<void>((isTold) => {
       recordNow(session, saved, {
@@ -264,7 +275,7 @@ async function settle<Value>(
   session: Session,
   request: EffectRequest<Value>,
   row: EffectRow,
-  execute: () => Promise<Value>,
+  execute: () => Value | Promise<Value>,
 ): Promise<Value> {
   const value = await execute();
   const { saved } = session;
@@ -280,13 +291,14 @@ async function settle<Value>(
   const ended: EffectRow = {
     ...row,
     state: "ok",
-    attempts: request.attempts?.() ?? 1,
+    attempts: request.attempts?.(value) ?? 1,
     endedAt: session.world.clock.now(),
     ...(request.stage === undefined ? {} : { stage: request.stage() }),
   };
   record(session, saved, {
     row: ended,
     encode: () => text ?? encodedOf(saved, request, value),
+    artifacts: request.artifacts?.(),
     told: (failure) => {
       if (failure === undefined) request.settled?.(value, false);
     },
@@ -310,7 +322,7 @@ export function recordFailure(session: Session, task: Task, key: string, error: 
   session.outcomes.set(journalKey(session.step, task.id, key), { error });
   record(session, saved, {
     row: { ...row, state: "error", endedAt: session.world.clock.now() },
-    encode: () => saved.codec.encode(toErrorRecord(error), `the failure of "${row.name}"`),
+    encode: () => saved.codec.encode(recordOf(session, error), `the failure of "${row.name}"`),
     told: undefined,
   });
 }

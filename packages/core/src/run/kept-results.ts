@@ -5,12 +5,22 @@
 import type { StatewrightError } from "../base/errors.ts";
 import type { EffectRow } from "../checkpoint/journal.ts";
 import type { Claim, Store } from "../checkpoint/store.ts";
+import type { ArtifactWrite } from "../tool/artifact.ts";
 import { journalKey, type PendingEffect, type Session } from "./session.ts";
 
-/** Rows by line, and the epoch under which they were refused. */
+/** Effects that have ended, with the artifacts that are kept with their outcomes. */
+export interface Results {
+  readonly effects: readonly EffectRow[];
+  readonly artifacts: readonly ArtifactWrite[];
+}
+
+/** No result. */
+export const noResults: Results = Object.freeze({ effects: [], artifacts: [] });
+
+/** Results by line, and the epoch under which they were refused. */
 interface Kept {
   readonly epoch: number;
-  readonly lines: ReadonlyMap<string, readonly EffectRow[]>;
+  readonly lines: ReadonlyMap<string, Results>;
 }
 
 const keptIn: WeakMap<Store, Map<string, Kept>> = new WeakMap();
@@ -19,15 +29,15 @@ const keptIn: WeakMap<Store, Map<string, Kept>> = new WeakMap();
  * What has ended and is not in the store: what was refused, and what still waits. By line. Of steps that were folded only
  * `once` effects count.
  */
-export function unsavedResults(session: Session): ReadonlyMap<string, readonly EffectRow[]> {
-  const lines = new Map<string, Map<string, EffectRow>>();
+export function unsavedResults(session: Session): ReadonlyMap<string, Results> {
+  const lines = new Map<string, Map<string, Result>>();
   const add = (line: string, effect: PendingEffect): void => {
     const { step, task, key, effect: kind } = effect.row;
     if (line === session.line && step < session.step && kind !== "once") return;
     const row = rowOf(effect);
     if (row === undefined) return;
-    const rows = lines.get(line) ?? new Map<string, EffectRow>();
-    lines.set(line, rows.set(journalKey(step, task, key), row));
+    const results = lines.get(line) ?? new Map<string, Result>();
+    lines.set(line, results.set(journalKey(step, task, key), { row, artifacts: effect.artifacts ?? [] }));
   };
   const addPending = ({ line, saved, inner }: Session): void => {
     for (const effect of saved?.pending.values() ?? []) add(line, effect);
@@ -35,7 +45,16 @@ export function unsavedResults(session: Session): ReadonlyMap<string, readonly E
   };
   for (const { line, effect } of session.saved?.thread.unsaved.values() ?? []) add(line, effect);
   addPending(session);
-  return new Map([...lines].map(([line, rows]) => [line, [...rows.values()]]));
+  return new Map([...lines].map(([line, results]) => [line, together([...results.values()])]));
+}
+
+interface Result {
+  readonly row: EffectRow;
+  readonly artifacts: readonly ArtifactWrite[];
+}
+
+function together(results: readonly Result[]): Results {
+  return { effects: results.map(({ row }) => row), artifacts: results.flatMap(({ artifacts }) => artifacts) };
 }
 
 /** The row of an effect that has ended; nothing for one that has not, or whose outcome cannot be saved. */
@@ -67,8 +86,8 @@ export async function writeKept(store: Store, thread: string, { epoch, nextSeq }
   if (kept.epoch !== epoch - 1) return;
   const left = new Map(kept.lines);
   try {
-    for (const [line, effects] of kept.lines) {
-      await committed(store, { thread, branch: line, epoch, seq: nextSeq - 1, effects });
+    for (const [line, results] of kept.lines) {
+      await committed(store, { thread, branch: line, epoch, seq: nextSeq - 1, ...results });
       left.delete(line);
     }
   } catch (error) {

@@ -1,7 +1,8 @@
 /** The last failure of a task whose node has an error handler, kept in the journal until the handler has given a result. */
-import { type ErrorRecord, fromErrorRecord, type StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { type ErrorRecord, fromErrorRecord, type StatewrightError } from "../base/errors.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../checkpoint/journal.ts";
+import { recordOf } from "./error-record.ts";
 import { journalKey, record, recordNow, type Session, taskKey } from "./session.ts";
 
 /** A task that failed, and in which attempt. */
@@ -41,7 +42,7 @@ export function saveFailure(session: Session, { task, error, attempt }: LastFail
   return new Promise((resolve, reject) =>
     recordNow(session, saved, {
       row,
-      encode: () => session.codec.encode(toErrorRecord(error), `the failure of the node "${task.node}"`),
+      encode: () => session.codec.encode(recordOf(session, error), `the failure of the node "${task.node}"`),
       told: (failure) => (failure === undefined ? resolve() : reject(failure)),
     }),
   );

@@ -1,16 +1,19 @@
 /** Launching: the handle of a run at work, before the run has begun. */
-import { StatewrightError } from "../base/errors.ts";
+import { StatewrightError, toErrorRecord } from "../base/errors.ts";
+import type { LetterKind } from "../checkpoint/letter.ts";
 import { plainCodec } from "../state/codec.ts";
 import { isDurable } from "./event-queue.ts";
 import { createEventStream, type EventStream, type EventView, isInView, type RunEvent } from "./events.ts";
+import { type LetterInput, messagesOf } from "./inbox.ts";
 import { createInspection } from "./inspection.ts";
+import { createMailbox } from "./mailbox.ts";
 import { type Opening, worldOf } from "./open.ts";
 import type { CommonOptions, RunHandle, RunResult } from "./options.ts";
 import { Stopped } from "./stopped.ts";
 import { storedEvents } from "./stored-events.ts";
 
-/** What stops a run before its end: a cancel, a drain at the next boundary, and a new input. */
-export type Stops = Required<Pick<Opening, "abort" | "drain" | "stop">>;
+/** What reaches a run before its end: a cancel, a drain at the next boundary, a new input, and messages that people send. */
+export type Stops = Required<Pick<Opening, "abort" | "drain" | "stop" | "mailbox">>;
 
 /** What starts work in the next turn, so that a reader attached now misses nothing. */
 export function launch<State, Output>(
@@ -30,22 +33,32 @@ export function launch<State, Output>(
   const abort = new AbortController();
   const drain = new AbortController();
   const stop: Stops["stop"] = (why) => (why.how === "interrupt" ? drain : abort).abort(why);
+  const mailbox = createMailbox(thread, options.store !== undefined);
   const { signal } = options;
   const onAbort = (): void => abort.abort(signal?.reason ?? new Error("the run was cancelled"));
   if (signal?.aborted === true) onAbort();
   else signal?.addEventListener("abort", onAbort, { once: true });
   const result = Promise.resolve()
-    .then(() => work(events, { abort, drain: drain.signal, stop }))
+    .then(() => work(events, { abort, drain: drain.signal, stop, mailbox }))
     .catch((error: unknown) => {
       events.close({ error });
+      mailbox.end({ error });
       throw error;
     })
     .finally(() => {
       signal?.removeEventListener("abort", onAbort);
       events.close();
+      mailbox.end();
     }) as Promise<RunResult<State, Output>>;
   const owned = (): void => {
     result.catch(toldByEvents);
+  };
+  const send = (kind: LetterKind, input: LetterInput): Promise<void> => {
+    const sent = Promise.resolve().then(() => mailbox.send(kind, messagesOf(input, world)));
+    sent.catch((error: unknown) =>
+      world.log("warn", "a message to a run was not kept", { thread, error: toErrorRecord(error) }),
+    );
+    return sent;
   };
   const handle: RunHandle<State, Output> = {
     id: runId,
@@ -73,6 +86,8 @@ export function launch<State, Output>(
       if (options.store === undefined) throw drainsNothing(thread);
       drain.abort(reason);
     },
+    steer: (input) => send("steer", input),
+    followUp: (input) => send("followUp", input),
   };
   stops.set(handle, stop);
   return handle;

@@ -233,10 +233,10 @@ function renamedLeads(
   codec: Codec,
 ): string | undefined {
   if (key !== taskKey || state !== "ok" || outcome === undefined) return outcome;
-  const { writes, leads } = codec.decode(outcome) as TaskOutcome;
-  if (leads.every(({ target }) => node(target) === target)) return outcome;
-  const renamed = leads.map((lead) => ({ ...lead, target: node(lead.target) }));
-  return codec.encode({ writes, leads: renamed } satisfies TaskOutcome, "a recorded result");
+  const recorded = codec.decode(outcome) as TaskOutcome;
+  if (recorded.leads.every(({ target }) => node(target) === target)) return outcome;
+  const leads = recorded.leads.map((lead) => ({ ...lead, target: node(lead.target) }));
+  return codec.encode({ ...recorded, leads } satisfies TaskOutcome, "a recorded result");
 }
 
 // Questions stand with the outermost graph, under the nodes that lead to who asked.

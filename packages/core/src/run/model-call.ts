@@ -1,4 +1,5 @@
 /** A model call: a recorded effect whose answer streams on the run's events. After a crash a finished call is not made again. */
+import { argumentBounds, unfitData } from "../base/bounds.ts";
 import { disregardPromises } from "../base/disregard.ts";
 import { describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
@@ -6,9 +7,18 @@ import type { SchemaIssue } from "../base/schema.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { ModelCall } from "../define/node.ts";
 import { type AssistantMessage, messageIssue } from "../model/message.ts";
-import { isModel, type Model, type ModelFailure, type ModelReply, type ModelRequest } from "../model/model.ts";
+import {
+  isModel,
+  type Model,
+  type ModelFailure,
+  type ModelReply,
+  type ModelRequest,
+  type ModelTool,
+} from "../model/model.ts";
 import type { Middleware, MiddlewareRuntime } from "../tool/middleware.ts";
 import { perform } from "./journal.ts";
+import { wireFor } from "./model-wire.ts";
+import { type ChangedRegistries, changedRegistries, offeredNote, rememberTools } from "./offered-tools.ts";
 import { hookRuntime, type TaskScope } from "./scope.ts";
 import { emit, type Session } from "./session.ts";
 
@@ -21,7 +31,8 @@ export async function callModel(
 ): Promise<AssistantMessage> {
   const { task } = scope;
   checkCall(task, call);
-  const { model, middleware = [] } = call;
+  const { model, middleware: own = [] } = call;
+  const middleware = session.policies.length === 0 ? own : [...session.policies, ...own];
   const message = await perform<AssistantMessage>(session, {
     task,
     key,
@@ -29,8 +40,11 @@ export async function callModel(
     name: model.id,
     effect: "idempotent",
     execute: async () => {
-      const runtime = hookRuntime(session, scope);
-      const request = await before(middleware, call.request, runtime);
+      const runtime = middleware.length === 0 ? undefined : hookRuntime(session, scope);
+      const request =
+        runtime === undefined
+          ? call.request
+          : await before(middleware, await selected(middleware, call.request, runtime), runtime);
       emit(session, {
         type: "model.started",
         node: task.node,
@@ -38,9 +52,18 @@ export async function callModel(
         model: model.id,
         messages: request.messages.length,
       });
-      const reply = checkReply(model, await around(session, scope, call, middleware, runtime)(request));
-      const reviewed = await after(model, middleware, reply, runtime);
-      return { ...reviewed, role: "assistant", id: `${task.id}:${key}` };
+      const shown: Shown = { tools: request.tools, registries: changedRegistries(session) };
+      const reply =
+        runtime === undefined
+          ? checkReply(model, await respond(session, scope, call, request))
+          : await asked(around(session, scope, call, middleware, runtime, shown), request, model, middleware, runtime);
+      const reviewed = withinBounds(reply);
+      const calls = reviewed.content.some(({ type }) => type === "call");
+      // A request that names no tools says nothing of them; one whose tools were all taken away does.
+      const offered = calls && call.request.tools.length > 0 ? offeredNote(session, shown.tools) : {};
+      const answer: AssistantMessage = { ...reviewed, ...offered, role: "assistant", id: `${task.id}:${key}` };
+      if (calls) rememberTools(answer, shown.registries);
+      return answer;
     },
     settled: (value, reused) => {
       if (!reused) emit(session, { type: "message.completed", node: task.node, task: task.id, message: value });
@@ -48,6 +71,45 @@ export async function callModel(
   });
   scope.beat();
   return deepFreeze(message);
+}
+
+/** The reply through all hooks. */
+async function asked(
+  ask: (request: ModelRequest) => Promise<ModelReply>,
+  request: ModelRequest,
+  model: Model,
+  middleware: readonly Middleware[],
+  runtime: MiddlewareRuntime,
+): Promise<ModelReply> {
+  return after(model, middleware, checkReply(model, await ask(request)), runtime);
+}
+
+/** The tools of the request that was sent last, and the registries that had changed by then. */
+interface Shown {
+  tools: readonly ModelTool[];
+  registries: ChangedRegistries;
+}
+
+/** The request with the tools that middleware shows in this turn. None can show what another has hidden. */
+async function selected(
+  middleware: readonly Middleware[],
+  request: ModelRequest,
+  runtime: MiddlewareRuntime,
+): Promise<ModelRequest> {
+  if (!middleware.some(({ selectTools }) => selectTools !== undefined)) return request;
+  const all = request.tools.map(({ name }) => name);
+  let names: readonly string[] = all;
+  for (const hooks of middleware) {
+    const { selectTools } = hooks;
+    if (selectTools === undefined) continue;
+    const before = names;
+    const chosen: unknown = await hook(hooks, "selectTools", () => selectTools(before, runtime));
+    if (chosen === undefined) continue;
+    if (!Array.isArray(chosen) || !chosen.every((name) => all.includes(name)))
+      throw unfitAnswer(hooks, "selectTools", chosen, `a list of names out of ${JSON.stringify(all)}`);
+    names = before.filter((name) => chosen.includes(name));
+  }
+  return { ...request, tools: request.tools.filter(({ name }) => names.includes(name)) };
 }
 
 async function before(
@@ -117,6 +179,21 @@ function checkCall({ node }: Task, call: unknown): void {
   });
 }
 
+/**
+ * Calls whose arguments hold more than is taken from outside stand without them: kept, they would be saved, sent with every
+ * further request, and nested too deep they could not even be saved.
+ */
+function withinBounds(reply: ModelReply): ModelReply {
+  const content = reply.content.map((block) => {
+    if (block.type !== "call") return block;
+    const unfit = unfitData(block.args, argumentBounds) ?? unfitData(block.raw, argumentBounds);
+    if (unfit?.why !== "bounds") return block;
+    const { raw: _, ...kept } = block;
+    return { ...kept, args: {}, refused: unfit.text };
+  });
+  return content.every((block, index) => block === reply.content[index]) ? reply : { ...reply, content };
+}
+
 function replyIssue(reply: unknown): SchemaIssue | undefined {
   if (!isPlainObject(reply)) return { path: "", message: `it is ${describeValue(reply)}` };
   try {
@@ -145,8 +222,13 @@ function around(
   call: ModelCall,
   middleware: readonly Middleware[],
   runtime: MiddlewareRuntime,
+  shown: Shown,
 ): (request: ModelRequest) => Promise<ModelReply> {
-  let next = (request: ModelRequest): Promise<ModelReply> => respond(session, scope, call, request);
+  let next = (request: ModelRequest): Promise<ModelReply> => {
+    shown.tools = request.tools;
+    shown.registries = changedRegistries(session);
+    return respond(session, scope, call, request);
+  };
   for (const hooks of middleware.toReversed()) {
     const wrap = hooks.aroundModel;
     if (wrap === undefined) continue;
@@ -181,10 +263,16 @@ async function wrapped(
   }
 }
 
-function respond(session: Session, scope: TaskScope, call: ModelCall, request: ModelRequest): Promise<ModelReply> {
+async function respond(
+  session: Session,
+  scope: TaskScope,
+  call: ModelCall,
+  request: ModelRequest,
+): Promise<ModelReply> {
   const { node, id: task } = scope.task;
   const watched = scope.node.policy.idleTimeoutMs !== undefined;
-  return call.model.respond(request, {
+  const wire = wireFor(session.plan, call.model, request);
+  const reply = await call.model.respond(wire.request, {
     signal: scope.signal(),
     delta:
       watched || session.events.listening()
@@ -196,11 +284,12 @@ function respond(session: Session, scope: TaskScope, call: ModelCall, request: M
                 node,
                 task,
                 callId: delta.id,
-                tool: delta.name,
+                tool: wire.canonical(delta.name),
                 argsText: delta.argsText,
               });
             else emit(session, { type: "message.delta", node, task, kind: delta.type, text: delta.text });
           }
         : undefined,
   });
+  return wire.reply(reply);
 }

@@ -108,8 +108,8 @@ function keep(session: Session, task: Task, { ttlMs, store }: Policy, key: strin
  */
 function lasting(session: Session, { writes, leads }: TaskOutcome): TaskOutcome {
   const { channels } = session.plan.graph.state;
-  const process = writes.find((write) => channels[write.channel]?.kind === "untracked");
-  if (process !== undefined) throw new TypeError(`the channel "${process.channel}" is untracked and cannot be kept`);
+  const unsaved = writes.find((write) => channels[write.channel]?.kind === "untracked");
+  if (unsaved !== undefined) throw new TypeError(`the channel "${unsaved.channel}" is untracked and cannot be kept`);
   return {
     writes: writes.map((write) =>
       write.kind === "draft" ? { channel: write.channel, kind: "fold", value: write.value } : write,

@@ -3,20 +3,25 @@
 import { disregardPromises } from "../base/disregard.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { deepFreeze, describeValue } from "../base/json.ts";
+import type { OpenLongTerm } from "../base/long-term.ts";
 import { checkEffect, checkOptions, optionNames } from "../base/options.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
+import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import type { NodeRecord } from "../define/graph.ts";
 import { answerSchema, expiryOf, type InterruptDeclaration, payloadSchema } from "../define/interrupt.ts";
-import type { NodeRuntime, StepOptions } from "../define/node.ts";
+import type { NodeRuntime, StepOptions, StepRuntime } from "../define/node.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import { admit } from "./admission.ts";
 import { needStore } from "./attempt.ts";
 import { perform, recordFailure } from "./journal.ts";
+import { changesOf, longTermOfStep, longTermOfTask, recordChanges, recordedChanges } from "./long-term.ts";
 import { callModel } from "./model-call.ts";
 import { onceMayNotAsk } from "./once.ts";
 import { identityOf, type Question, type TaskScope } from "./scope.ts";
 import { emit, placeOf, type Saved, type Session } from "./session.ts";
+
+const half = /\p{Surrogate}/u;
 
 /** Steps, model calls and questions of an error handler have keys of their own: no result of the body is taken for theirs. */
 export const handlerKeys = "onError/";
@@ -33,7 +38,9 @@ export function nodeRuntime(
   let asked: Set<string> | undefined;
   const refused = (key: string): Promise<never> | undefined => {
     if (scope.ended()) return abandoned(scope.signal().reason);
-    if (typeof key !== "string") return Promise.reject(unfit(session, task, "a key for a step", key, "Give a text"));
+    // In a database two halves of characters would be one and the same.
+    if (typeof key !== "string" || half.test(key))
+      return Promise.reject(unfit(session, task, "a key for a step", key, "Give a text of whole characters"));
     keys ??= new Set();
     const kept = space === "" && node.policy.onError !== undefined && key.startsWith(handlerKeys);
     if (keys.has(key) || key === "" || kept) return Promise.reject(unfitKey(session, task, key, kept));
@@ -47,6 +54,7 @@ export function nodeRuntime(
     clock: session.world.clock,
     input: task.input === undefined ? undefined : session.control.inputs[task.input],
     [signalOf]: scope.signal,
+    longTerm: (...ids) => longTermOfTask(session, scope, ids),
     interrupt: (async (key: string, options: { readonly payload?: unknown } = {}) => {
       let question: Question;
       try {
@@ -107,11 +115,12 @@ async function runStep<Value>(
   session: Session,
   scope: TaskScope,
   key: string,
-  work: (at: { readonly signal: AbortSignal; readonly idempotencyKey: string }) => Value | Promise<Value>,
+  work: (at: StepRuntime) => Value | Promise<Value>,
   options: StepOptions,
 ): Promise<Value> {
   const { effect = "idempotent", name = key } = options;
   const { task } = scope;
+  let changes: LongTermChange[] | undefined;
   const value = await perform<Value>(session, {
     task,
     key,
@@ -120,14 +129,25 @@ async function runStep<Value>(
     effect,
     abandoned: scope.ended,
     execute: async (idempotencyKey) => {
+      const made: LongTermChange[] = [];
+      scope.stepsAtWork += 1;
       try {
-        return await work({ signal: scope.signal(), idempotencyKey });
+        const isOver = (): boolean => changes === made || scope.ended();
+        const longTerm: OpenLongTerm = (...ids) => longTermOfStep(session, scope, ids, made, isOver);
+        const done = await work({ signal: scope.signal(), idempotencyKey, longTerm });
+        changes = made;
+        recordChanges(session, task, key, made);
+        return done;
       } catch (error) {
         recordFailure(session, task, key, error);
         throw error;
+      } finally {
+        scope.stepsAtWork -= 1;
       }
     },
   });
+  changes ??= recordedChanges(session, task, key) as LongTermChange[];
+  if (changes.length > 0) changesOf(scope).push(...changes);
   scope.beat();
   return deepFreeze(value);
 }

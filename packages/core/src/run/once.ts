@@ -59,9 +59,10 @@ function isOf({ id, node }: Task): (found: Elsewhere) => boolean {
   return ({ row: { task, key, kind, name } }) => kind === "task" && key === taskKey && task === id && name === node;
 }
 
-/** What the body gave on another branch. */
+/** What the body gave on another branch. What it put into the long-term store is there already. */
 function outcomeOf({ codec }: Saved, text: string): TaskOutcome {
-  return deepFreeze(codec.decode(text)) as TaskOutcome;
+  const { longTerm: _, ...outcome } = codec.decode(text) as TaskOutcome;
+  return deepFreeze(outcome);
 }
 
 /** Where it happened, and what came of it: as far as it is known, or how it failed. */

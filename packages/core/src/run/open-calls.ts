@@ -20,7 +20,9 @@ export function openCalls(messages: readonly Message[]): {
   const cut = asking.finish === "length";
   return {
     renamed: content === asking.content ? [] : [{ ...asking, content }],
-    calls: content.flatMap((block) => (block.type === "call" && !answered.has(block.id) ? [{ block, cut }] : [])),
+    calls: content.flatMap((block) =>
+      block.type === "call" && !answered.has(block.id) ? [{ block, cut, message: asking }] : [],
+    ),
   };
 }
 

@@ -5,11 +5,11 @@ import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/err
 import { checkId, freshId } from "../base/ids.ts";
 import { noSecrets } from "../base/injection.ts";
 import { deepFreeze, describeValue } from "../base/json.ts";
+import { createMask, watched } from "../base/mask.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import type { Control, RunRow } from "../checkpoint/checkpoint.ts";
 import type { EventRow } from "../checkpoint/event.ts";
-import type { EffectRow } from "../checkpoint/journal.ts";
 import { initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
 import type { Claim, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
@@ -18,9 +18,11 @@ import { checkpointFormat, formatOf, type Plan, planOf } from "../compile/plan.t
 import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
 import { breakpointsOf } from "./breakpoints.ts";
 import type { EventStream } from "./events.ts";
-import { writeKept } from "./kept-results.ts";
+import { createInbox } from "./inbox.ts";
+import { noResults, type Results, writeKept } from "./kept-results.ts";
 import { type Kernel, unentered } from "./kernel.ts";
 import { kernelFor } from "./kernel-of.ts";
+import type { Mailbox } from "./mailbox.ts";
 import type { BreakpointOption, CommonOptions } from "./options.ts";
 import { shownState } from "./output.ts";
 import { journalKey, type Saved, type Session } from "./session.ts";
@@ -36,6 +38,8 @@ export interface Opening {
   readonly events: EventStream;
   readonly abort: AbortController;
   readonly drain: AbortSignal;
+  /** What is sent through its handle. */
+  readonly mailbox?: Mailbox;
   /** Stops it from within, for a new input that another process has brought. */
   readonly stop?: (why: Stopped) => void;
   /** A run that stands in the queue and is to begin, unless the one before it has not ended. */
@@ -81,17 +85,22 @@ async function opened(opening: Opening): Promise<Session> {
   const context = opening.runsNothing === true ? undefined : readContext(plan, options.context);
   const codec = codecOf(options);
   const kernel = kernelFor(graph, opening.events);
+  const mask = createMask();
   const base = {
     plan,
     kernel,
     world,
     context,
-    secrets: options.secrets ?? noSecrets,
+    secrets: watched(options.secrets ?? noSecrets, mask),
+    mask,
+    updates: options.toolUpdates ?? true,
+    policies: graph.middleware,
     events: opening.events,
     abort: opening.abort,
     halt: opening.abort.signal,
     drain: opening.drain,
     stop: opening.stop ?? nothingStops,
+    mailbox: opening.mailbox,
     within: undefined,
     inner: new Map(),
     codec,
@@ -100,6 +109,7 @@ async function opened(opening: Opening): Promise<Session> {
     breakpoints: breakpointsOf(plan, options),
     limits,
     outcomes: new Map(),
+    longTerm: options.store === undefined ? undefined : { reader: options.store.longTerm, held: undefined },
     stepsBefore: 0,
     stepsOfRun: 0,
   };
@@ -110,6 +120,7 @@ async function opened(opening: Opening): Promise<Session> {
       ...base,
       run,
       line: run.branch,
+      inbox: createInbox(plan, world, undefined),
       saved: undefined,
       sequence: { nextSeq: 1, durableSeq: 0, toldSeq: 0 },
       state,
@@ -176,14 +187,14 @@ export function release(
   world: World,
   run?: RunRow,
   events: readonly EventRow[] = [],
-  effects: readonly EffectRow[] = [],
+  results: Results = noResults,
 ): Promise<boolean> {
   const { branch, epoch, nextSeq } = claim;
   const [first, last] = [events[0], events[events.length - 1]];
   const numbers = first === undefined ? {} : { after: first.seq - 1 };
   const seq = last?.seq ?? nextSeq - 1;
   return new Promise((resolve) => {
-    store.commit({ thread, branch, epoch, ...numbers, seq, run, events, effects, release: true }, (failure) => {
+    store.commit({ thread, branch, epoch, ...numbers, seq, run, events, ...results, release: true }, (failure) => {
       if (failure !== undefined)
         world.log("warn", "a thread could not be let go", { thread, error: toErrorRecord(failure) });
       resolve(failure === undefined);
@@ -192,7 +203,7 @@ export function release(
 }
 
 async function load(
-  base: Omit<Session, "run" | "line" | "saved" | "sequence" | "state" | "control" | "snapshot" | "step">,
+  base: Omit<Session, "run" | "line" | "inbox" | "saved" | "sequence" | "state" | "control" | "snapshot" | "step">,
   opening: Opening,
   store: Store,
   { claim, migrated }: Extract<TakenOver, { readonly claim: Claim }>,
@@ -240,6 +251,7 @@ async function load(
     ...base,
     run,
     line: claim.branch,
+    inbox: createInbox(base.plan, base.world, { store, codec, thread, branch: claim.branch }),
     saved,
     sequence: saved.thread,
     state,
@@ -346,7 +358,8 @@ export function readContext(plan: Plan, given: unknown): unknown {
   const definition = plan.graph.context;
   if (definition === undefined) return given;
   const parsed = parseWith(definition.schema, given);
-  if (parsed.ok) return parsed.value;
+  // Its own: what stands in it may be a client of the caller, which nobody may freeze.
+  if (parsed.ok) return Object.freeze(parsed.value);
   disregardPromises(given);
   throw new StatewrightError("invalid_context", {
     what: `the context of graph "${plan.graph.name}" does not fit: ${issuesText(parsed.issues)}`,

@@ -10,8 +10,9 @@ import type { Migration } from "../compile/migration.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import type { AnswerInput, InterruptShape } from "../define/interrupt.ts";
 import type { Codec } from "../state/codec.ts";
-import type { ApprovalAnswer, InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../tool/approval.ts";
+import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../tool/approval.ts";
 import type { EventView, OpenInterrupt, RunEvent } from "./events.ts";
+import type { LetterInput } from "./inbox.ts";
 import type { Inspector } from "./inspection.ts";
 
 /** What `run` and `resume` have in common. */
@@ -23,6 +24,8 @@ export interface CommonOptions {
   readonly signal?: AbortSignal;
   /** Supersteps that one run may take, over all its resumes. Default 1,000. */
   readonly maxSteps?: number;
+  /** Whether tools may show partial results and lines of progress. Default true; without them `update` is absent, and `progress` does nothing. */
+  readonly toolUpdates?: boolean;
   /** Tasks of one superstep that may run at the same time. Default: no limit. */
   readonly maxConcurrency?: number;
   /** What the failure of a task does to its siblings: they finish and are kept (default), or their signals fire. Tool nodes always finish. */
@@ -94,17 +97,16 @@ export type OnBusy = "reject" | "enqueue" | StopKind;
 /** Answers by interrupt key or id. */
 export type Answers<Interrupts extends InterruptShape> = string extends keyof Interrupts
   ? { readonly [id: string]: unknown }
-  : { readonly [Key in keyof Interrupts]?: AnswerInput<Interrupts[Key]> } & OwnAnswers<keyof Interrupts> & {
+  : {
+      readonly [Key in keyof Interrupts]?: AnswerInput<Interrupts[Key]>;
+    } & OwnAnswers<keyof Interrupts> & {
         readonly [id: `${string}:${string}`]: unknown;
         /** Questions of the engine about tool calls and nodes of an inner graph. */
         readonly [key: `${string}.approve` | `${string}.${typeof inDoubtKey}`]: unknown;
       };
 
 /** Answers to questions that the engine asks by itself, of which a graph declares nothing. */
-type OwnAnswers<Declared> = Omit<
-  { readonly approve?: ApprovalAnswer; readonly [inDoubtKey]?: InDoubtAnswer | NodeInDoubtAnswer },
-  Declared & string
->;
+type OwnAnswers<Declared> = Omit<{ readonly [inDoubtKey]?: InDoubtAnswer | NodeInDoubtAnswer }, Declared & string>;
 
 /** What `resume` takes. */
 export type ResumeOptions<Types extends GraphTypes> = CommonOptions &
@@ -132,7 +134,10 @@ interface EndOf<State> {
 /** How a run ended for now; `queued`: it has not begun, and stands behind another run. A failed run rejects instead. */
 export type RunResult<State, Output = unknown> =
   | ({ readonly status: "done"; readonly output: Output } & EndOf<State>)
-  | ({ readonly status: "waiting"; readonly interrupts: readonly OpenInterrupt[] } & EndOf<State>)
+  | ({
+      readonly status: "waiting";
+      readonly interrupts: readonly OpenInterrupt[];
+    } & EndOf<State>)
   | ({ readonly status: "paused"; readonly cause: ErrorRecord } & EndOf<State>)
   | ({ readonly status: "cancelled"; readonly reason: string } & EndOf<State>)
   /**
@@ -170,4 +175,14 @@ export interface RunHandle<State, Output = unknown> {
   cancel(reason?: string): void;
   /** Stop at the end of the superstep, also of an inner graph: the run is `paused`, and a resume goes on. Throws `missing_store` without a store. */
   drain(reason?: string): void;
+  /**
+   * Say something to the run while it works: a text, or messages with the role user or system. It stands in the channel
+   * `messages` after the answers of the tool calls at work, before the next request; calls of theirs that have not begun are
+   * skipped, unless their tool node or tool says otherwise. What no boundary of the run takes in waits for the next run of
+   * the thread. Resolves when it is kept: in the store, so that it outlives the process. Rejects with `invalid_input` for
+   * other messages, `invalid_option` for a graph without the channel, `missing_store` when a run without a store is over.
+   */
+  steer(input: LetterInput): Promise<void>;
+  /** As {@link steer}, taken in only when the run would end otherwise: it goes on instead. */
+  followUp(input: LetterInput): Promise<void>;
 }

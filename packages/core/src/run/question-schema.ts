@@ -4,7 +4,9 @@ import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { Plan } from "../compile/plan.ts";
 import type { GraphDefinition } from "../define/graph.ts";
 import { answerSchema, type InterruptDeclaration } from "../define/interrupt.ts";
+import type { ToolNode } from "../define/tool-node.ts";
 import { approval, inDoubtAnswer, inDoubtKey, nodeInDoubtAnswer } from "../tool/approval.ts";
+import { clientAnswer } from "../tool/client-tool.ts";
 import { isStartInDoubt } from "./once.ts";
 
 /** The asking node, in the graph that it is a node of, and the key that it asked under there. */
@@ -28,10 +30,17 @@ export function schemaOfAnswer(plan: Plan, row: InterruptRow): Schema | undefine
   const asked = askedBy(plan, row);
   if (asked === undefined) return undefined;
   const { graph, node, key } = asked;
-  if (graph.nodes.get(node)?.tools !== undefined) return key === inDoubtKey ? inDoubtAnswer : approval;
+  const tools = graph.nodes.get(node)?.tools;
+  if (tools !== undefined) return key === inDoubtKey ? inDoubtAnswer : (clientSchema(tools, key) ?? approval);
   if (isStartInDoubt(row)) return nodeInDoubtAnswer;
   const declared = declaredQuestion(asked);
   return declared === undefined ? undefined : answerSchema(declared);
+}
+
+/** The answer of a tool without a body, whose name is its question's key. */
+function clientSchema({ registry }: ToolNode<never, never>, key: string): Schema | undefined {
+  const tool = registry.get(key);
+  return tool?.spec.client === true ? clientAnswer(tool.spec) : undefined;
 }
 
 /** What the graph declares under the key. */

@@ -16,6 +16,7 @@ import { launch, type Stops } from "./launch.ts";
 import { codecOf, openSession, release, unfinished, worldOf } from "./open.ts";
 import type { BreakpointOption, CommonOptions, RunHandle, RunResult } from "./options.ts";
 import { type OutcomeSource, outcomeOf } from "./outcome.ts";
+import { queuedInput } from "./queued-input.ts";
 import type { State } from "./returns.ts";
 import type { Saved, Session } from "./session.ts";
 import { Stopped } from "./stopped.ts";
@@ -47,11 +48,11 @@ export async function holding(
   caller: Caller,
   work: () => Promise<RunResult<State>>,
 ): Promise<RunResult<State>> {
-  const { saved, run, stop } = session;
+  const { saved, run, stop, inbox } = session;
   if (saved === undefined) return work();
   const { store } = saved;
   const { atWork, inLine } = deskOf(store);
-  const mine = { run: run.id, stop };
+  const mine = { run: run.id, branch: run.branch, stop, arrived: inbox.arrived };
   atWork.set(run.thread, mine);
   // A run that could not begin has let the thread go without a word about the queue.
   let look = true;
@@ -167,7 +168,7 @@ async function beginQueued(
     const turn = await turnOf(session, saved, row);
     if (turn === "ended") continue;
     if (turn === "later") return outcomeNow(caller, row);
-    return await holding(session, caller, () => beginOrDrop(session, saved, row));
+    return await holding(session, caller, () => beginOrDrop(session, saved, row, options.migrations));
   }
 }
 
@@ -208,10 +209,22 @@ async function turnOf(
 }
 
 /** An input that nobody could begin with does not keep the others from beginning. */
-async function beginOrDrop(session: Session, saved: Saved, row: RunRow): Promise<RunResult<State>> {
-  const { codec, world } = session;
+async function beginOrDrop(
+  session: Session,
+  saved: Saved,
+  row: RunRow,
+  migrations: CommonOptions["migrations"] = [],
+): Promise<RunResult<State>> {
+  const { codec, world, plan } = session;
   try {
-    return await beginAndDrive(session, codec.decode(row.input ?? "null"));
+    let input: unknown;
+    try {
+      input = queuedInput(row, plan.graph, migrations, codec);
+    } catch (error) {
+      await release(saved.store, row.thread, saved.claim, world);
+      throw error;
+    }
+    return await beginAndDrive(session, input);
   } catch (error) {
     if (session.step === (saved.claim.head?.step ?? -1) && isStatewrightError(error) && error.kind !== "store") {
       const ended = { at: world.clock.now(), reason: error.message };

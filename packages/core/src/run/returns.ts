@@ -1,9 +1,16 @@
 /** What a node returned, read: a partial state, recipes and commands become parsed writes and leads. Pure: nothing is applied. */
 import { type Draft, enableMapSet, enablePatches, Immer, isDraft } from "immer";
 import { disregardPromises } from "../base/disregard.ts";
-import { describeThrown, type ErrorPlace, isStatewrightError, StatewrightError } from "../base/errors.ts";
+import {
+  describeThrown,
+  type ErrorPlace,
+  type ErrorRecord,
+  isStatewrightError,
+  StatewrightError,
+} from "../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject, sameData } from "../base/json.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
+import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import { edgeFrom, type Plan } from "../compile/plan.ts";
 import { commandKind, commandOf, type Goto, type Recipe, type Send } from "../define/command.ts";
 import { type Channel, isOverwrite, type Parsed } from "../state/channel.ts";
@@ -27,6 +34,10 @@ export type Lead =
 export interface TaskOutcome {
   readonly writes: readonly Write[];
   readonly leads: readonly Lead[];
+  /** What it has put into the long-term store. */
+  readonly longTerm?: readonly LongTermChange[];
+  /** The run fails when this is saved. */
+  readonly failure?: ErrorRecord;
 }
 
 /** Parse what a node returned against its state and its claims: an error names graph, node and channel, and nothing is applied. */

@@ -14,6 +14,7 @@ const common = {
   store: true,
   secrets: true,
   signal: true,
+  toolUpdates: true,
   maxSteps: true,
   maxConcurrency: true,
   onTaskFailure: true,
@@ -30,6 +31,9 @@ const options: Readonly<Record<"run" | "resume", readonly string[]>> = {
   run: optionNames<RunOptions<GraphTypes>>({ input: true, ...common, onBusy: true, key: true, metadata: true }),
   resume: optionNames<ResumeOptions<GraphTypes>>({ answers: true, by: true, ...common }),
 };
+
+/** The names of what a resume takes. */
+export const resumeNames: readonly string[] = options.resume;
 
 const policies: readonly unknown[] = ["ask", "reuse", "repeat"] satisfies readonly OnceElsewhere[];
 
@@ -53,6 +57,9 @@ export function checkRunOptions(call: "run" | "resume", graph: unknown, given: u
     throw unfit(call, "onceElsewhere", onceElsewhere, '"ask", "reuse" or "repeat"');
   checkVersions(call, { migrations, older });
   checkStart(call, start);
+  const { toolUpdates } = start;
+  if (toolUpdates !== undefined && typeof toolUpdates !== "boolean")
+    throw unfit(call, "toolUpdates", toolUpdates, "true or false");
   if (by !== undefined && (typeof by !== "string" || by === ""))
     throw unfit(call, "by", by, "a text that says who answers");
   if (breakpoints === undefined) return;

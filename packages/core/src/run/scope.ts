@@ -4,6 +4,7 @@ import type { RunIdentity } from "../base/injection.ts";
 import type { Json } from "../base/json.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
+import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import type { NodeRecord } from "../define/graph.ts";
 import type { Expiry } from "../define/interrupt.ts";
 import type { MiddlewareRuntime } from "../tool/middleware.ts";
@@ -34,6 +35,10 @@ export interface TaskScope {
   readonly refuse: (error: unknown) => Promise<never>;
   /** Leave the task where its inner graph stopped at a boundary. The promise never settles. */
   readonly rest: (cause: StatewrightError) => Promise<never>;
+  /** What it has put into the long-term store; absent while it has not used it. */
+  longTerm: LongTermChange[] | undefined;
+  /** Recorded steps whose work has begun and not ended. */
+  stepsAtWork: number;
 }
 
 /** A question about to be asked; `id` is unique in its branch. */
@@ -82,5 +87,12 @@ export function pause(session: Session, delayMs: number, signal: AbortSignal = s
 /** What the hooks of middleware know beside their subject. */
 export function hookRuntime(session: Session, scope: TaskScope): MiddlewareRuntime {
   const { context, state, world } = session;
-  return { context, state, run: identityOf(session, scope.task), clock: world.clock, signal: scope.signal() };
+  return {
+    context,
+    state,
+    run: identityOf(session, scope.task),
+    clock: world.clock,
+    signal: scope.signal(),
+    wait: (ms) => pause(session, ms, scope.signal()),
+  };
 }

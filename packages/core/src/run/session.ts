@@ -4,6 +4,7 @@
  */
 import type { ErrorPlace, StatewrightError } from "../base/errors.ts";
 import type { SecretSource } from "../base/injection.ts";
+import type { Mask } from "../base/mask.ts";
 import type { World } from "../base/world.ts";
 import type { Control, RunRow } from "../checkpoint/checkpoint.ts";
 import type { EffectRow, InterruptRow } from "../checkpoint/journal.ts";
@@ -11,10 +12,15 @@ import type { StateWriter } from "../checkpoint/saved-state.ts";
 import type { CheckpointWrite, Claim, Commit, Store } from "../checkpoint/store.ts";
 import type { Plan } from "../compile/plan.ts";
 import type { Codec } from "../state/codec.ts";
+import type { ArtifactWrite } from "../tool/artifact.ts";
+import type { Middleware } from "../tool/middleware.ts";
 import type { Breakpoints } from "./breakpoints.ts";
 import type { EventPlace, EventStream, RunEventBody } from "./events.ts";
 import { heedQueue } from "./heed.ts";
+import type { Inbox } from "./inbox.ts";
 import type { Kernel, Snapshot } from "./kernel.ts";
+import type { LongTermSide } from "./long-term-side.ts";
+import type { Mailbox } from "./mailbox.ts";
 import type { OnceElsewhere } from "./options.ts";
 import type { State } from "./returns.ts";
 import type { Stopped } from "./stopped.ts";
@@ -24,6 +30,8 @@ export interface PendingEffect {
   readonly row: EffectRow;
   readonly encode: (() => string) | undefined;
   readonly told: ((failure?: StatewrightError) => void) | undefined;
+  /** Kept in the write that records its outcome. */
+  readonly artifacts?: readonly ArtifactWrite[] | undefined;
 }
 
 /** The store's side of a session; absent when a run has no store. */
@@ -87,10 +95,20 @@ export interface Within {
 /** One run at work. */
 export interface Session {
   readonly plan: Plan;
+  /** What people have sent to the run; shared with the graphs inside. */
+  readonly inbox: Inbox;
+  /** Of the handle that began it. */
+  readonly mailbox: Mailbox | undefined;
   readonly kernel: Kernel;
   readonly world: World;
   readonly context: unknown;
   readonly secrets: SecretSource;
+  /** Knows the secrets that it has asked for, and keeps them out of what it saves and tells. */
+  readonly mask: Mask;
+  /** Whether partial results and lines of progress are told at all. */
+  readonly updates: boolean;
+  /** Middleware of its graph and of the graphs around it, outermost first. */
+  readonly policies: readonly Middleware[];
   readonly events: EventStream;
   readonly abort: AbortController;
   /** Fires when the tasks of this superstep must stop: with `abort`, or when a sibling has failed and that is asked for. */
@@ -111,6 +129,8 @@ export interface Session {
   /** Stop the run for a new input, or for the sake of its process. */
   readonly stop: (why: Stopped) => void;
   readonly saved: Saved | undefined;
+  /** The long-term store of its store. */
+  readonly longTerm: LongTermSide | undefined;
   /** The numbers of its events, shared with the graphs inside; those of the thread where it is saved. */
   readonly sequence: Sequence;
   /** Outcomes of the current step's effects in this process, by journal key: what a node's next attempt is handed. */
@@ -210,7 +230,10 @@ function writeBeside(session: Session, saved: Saved): void {
 }
 
 /** What one write holds besides the journal rows that wait. */
-export type SessionWrite = Pick<Commit, "run" | "checkpoint" | "interrupts" | "timers" | "events" | "release">;
+export type SessionWrite = Pick<
+  Commit,
+  "run" | "checkpoint" | "interrupts" | "timers" | "events" | "taken" | "longTerm" | "release"
+>;
 
 /** Hand everything that waits to the store as one commit. A checkpoint takes the outcomes it folds out of the rows. */
 export function write(
@@ -219,7 +242,7 @@ export function write(
   parts: SessionWrite,
   told: (failure?: StatewrightError) => void,
 ): void {
-  const { effects, waiting, failure } = encoded([...saved.pending.values()], parts.checkpoint);
+  const { effects, waiting, artifacts, failure } = encoded([...saved.pending.values()], parts.checkpoint);
   saved.pending.clear();
   if (failure !== undefined) {
     saved.thread.failure ??= failure;
@@ -234,6 +257,7 @@ export function write(
     {
       ...parts,
       effects,
+      artifacts,
       thread: session.run.thread,
       branch: session.line,
       epoch: saved.claim.epoch,
@@ -284,21 +308,24 @@ function encoded(
 ): {
   readonly effects: readonly EffectRow[];
   readonly waiting: readonly PendingEffect[];
+  readonly artifacts: readonly ArtifactWrite[] | undefined;
   readonly failure: StatewrightError | undefined;
 } {
   const effects: EffectRow[] = [];
   const waiting: PendingEffect[] = [];
+  let artifacts: ArtifactWrite[] | undefined;
   let failure: StatewrightError | undefined;
   for (const effect of pending) {
     try {
       effects.push(...rowsOf(effect, checkpoint));
       waiting.push(effect);
+      if (effect.artifacts !== undefined) artifacts = [...(artifacts ?? []), ...effect.artifacts];
     } catch (error) {
       failure ??= error as StatewrightError;
       effect.told?.(error as StatewrightError);
     }
   }
-  return { effects, waiting, failure };
+  return { effects, waiting, artifacts, failure };
 }
 
 function rowsOf(effect: PendingEffect, checkpoint: CheckpointWrite | undefined): readonly EffectRow[] {

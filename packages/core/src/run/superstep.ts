@@ -30,14 +30,19 @@ export type Waiting = Pick<Control, "joins" | "held">;
 
 type Next = Pick<StepResult, "tasks" | "inputs" | "joins" | "held">;
 
-/** Fold the results of a superstep, in the order of its tasks, and decide what runs next. `step` is the checkpoint that this makes. */
+/**
+ * Fold the results of a superstep, in the order of its tasks, and decide what runs next. `step` is the checkpoint that this
+ * makes; `outside` is what no task wrote, folded after all that tasks did.
+ */
 export function superstep(
   plan: Plan,
   step: number,
   before: { readonly state: State } & Waiting,
   results: readonly Finished[],
+  outside: readonly Write[] = [],
 ): StepResult {
-  const { state, deltas } = foldResults(plan, before.state, results);
+  const all = outside.length === 0 ? results : [...results, fromOutside(outside)];
+  const { state, deltas } = foldResults(plan, before.state, all);
   return { state, deltas, ...nextTasks(plan, step, state, before, results) };
 }
 

@@ -1,5 +1,5 @@
 /** Superstep after superstep, until there is nothing left to do now. What the end means to a run is for its drive to say. */
-import { StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { fromErrorRecord, StatewrightError } from "../base/errors.ts";
 import { deepFreeze } from "../base/json.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
@@ -8,6 +8,7 @@ import type { TaskResult } from "./attempt.ts";
 import { breakpointAt } from "./breakpoints.ts";
 import { answersCalls, commitStep, transition } from "./commit.ts";
 import { mapBounded } from "./concurrency.ts";
+import { recordOf } from "./error-record.ts";
 import { runSubgraph } from "./inner-run.ts";
 import { startsTold } from "./journal.ts";
 import { readOutput } from "./output.ts";
@@ -22,6 +23,8 @@ export type Stop =
   | { readonly kind: "done"; readonly output: unknown }
   | { readonly kind: "waiting"; readonly interrupts: readonly InterruptRow[] }
   | { readonly kind: "paused"; readonly cause: StatewrightError }
+  /** Tool calls have failed it, and are answered: all that is saved. */
+  | { readonly kind: "failed"; readonly error: Error }
   /** `step` is what finished of a superstep that the cancel has cut short. */
   | { readonly kind: "cancelled"; readonly step?: CutShort };
 
@@ -65,7 +68,9 @@ async function superstepOf(session: Session): Promise<StepEnd> {
   if (interrupts.length > 0) return { kind: "waiting", interrupts };
   const paused = results.find((result) => result.kind === "paused");
   if (paused !== undefined) return { kind: "paused", cause: paused.cause };
-  await commitStep(session, finished, began);
+  const fatal = finished.find(({ outcome }) => outcome.failure !== undefined)?.outcome.failure;
+  await commitStep(session, finished, began, fatal);
+  if (fatal !== undefined) return { kind: "failed", error: fromErrorRecord(fatal) };
   return { kind: "committed", nodes: finished.map(({ task }) => task.node) };
 }
 
@@ -207,7 +212,7 @@ function failureOf(session: Session, results: readonly TaskResult[]): Statewrigh
     what: `${errors.length} tasks of a superstep failed: ${errors.map((error) => error.message).join(" | ")}`,
     next: `Mend what the causes say, then resume the thread: ${kept} finished ${kept === 1 ? "task is" : "tasks are"} kept`,
     place: placeOf(session),
-    details: errors.map((error) => toErrorRecord(error)),
+    details: errors.map((error) => recordOf(session, error)),
     cause: new AggregateError(errors, "tasks failed"),
   });
 }

@@ -1,13 +1,15 @@
 /** One task: a node's body, run with its policy, until it returns, fails, or asks a person. */
 
-import { describeThrown, isError, isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { describeThrown, isError, isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { isPlainObject } from "../base/json.ts";
 import { type RetryPolicy, retryDelayMs, saysYes } from "../base/retry.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { NodeRecord, SubgraphRecord } from "../define/graph.ts";
 import { admitOutcome } from "./admission.ts";
 import { failed, runAttempt, type TaskResult } from "./attempt.ts";
+import { recordOf } from "./error-record.ts";
 import { forgetFailure, type LastFailure, savedFailure, saveFailure } from "./last-failure.ts";
+import { withChanges } from "./long-term.ts";
 import { type Consulted, consultCache } from "./node-cache.ts";
 import { handlerKeys, nodeRuntime } from "./node-runtime.ts";
 import { runOnce } from "./once.ts";
@@ -69,7 +71,7 @@ export async function runTask(session: Session, task: Task, runInner: RunInner):
       task: task.id,
       attempt,
       delayMs,
-      error: toErrorRecord(result.error),
+      error: recordOf(session, result.error),
     });
     await pause(session, delayMs, session.halt);
   }
@@ -109,7 +111,12 @@ async function failedForGood(
     if (result.kind === "done") return completed(session, result, started, false);
   }
   if (result.kind === "failed")
-    emit(session, { type: "task.failed", node: node.name, task: failure.task.id, error: toErrorRecord(result.error) });
+    emit(session, {
+      type: "task.failed",
+      node: node.name,
+      task: failure.task.id,
+      error: recordOf(session, result.error),
+    });
   return result;
 }
 
@@ -127,14 +134,11 @@ async function handle(
   } catch (unsaved) {
     return failed(session, task, attempt, unsaved);
   }
-  emit(session, { type: "task.handled", node: task.node, task: task.id, attempt, error: toErrorRecord(error) });
+  emit(session, { type: "task.handled", node: task.node, task: task.id, attempt, error: recordOf(session, error) });
   const result = await runAttempt(session, task, node, attempt, async (_, scope) => {
     const runtime = Object.assign(nodeRuntime(session, scope, handlerKeys), { error });
-    return taken(
-      session,
-      task,
-      await handled(session, task, failure, () => onError(session.state as never, runtime as never)),
-    );
+    const returned = await handled(session, task, failure, () => onError(session.state as never, runtime as never));
+    return taken(session, scope, returned);
   });
   if (result.kind !== "failed" || session.halt.aborted) return result;
   forgetFailure(session, task);
@@ -151,25 +155,30 @@ async function handled(session: Session, task: Task, failure: LastFailure, handl
       what: `the error handler of the node "${task.node}" in graph "${session.plan.graph.name}" failed: ${describeThrown(cause)}`,
       next: "Mend the handler, then resume the thread: it begins with the body again, and the failure that it was given is in the details",
       place: placeOf(session, { node: task.node, task: task.id, attempt: failure.attempt }),
-      details: { handling: toErrorRecord(failure.error) },
+      details: { handling: recordOf(session, failure.error) },
       cause,
     });
   }
 }
 
-/** What a body or a handler returned, read and fit to be saved. */
-function taken(session: Session, { node }: Task, returned: unknown): TaskOutcome {
-  return admitOutcome(session, node, readReturn(session.plan, node, session.state, returned));
+/** What a body or a handler returned, read and fit to be saved, with what it put into the long-term store. */
+function taken(session: Session, scope: TaskScope, returned: unknown): TaskOutcome {
+  const { node } = scope.task;
+  return withChanges(admitOutcome(session, node, readReturn(session.plan, node, session.state, returned)), scope);
 }
 
 async function callBody(session: Session, scope: TaskScope, runInner: RunInner): Promise<TaskOutcome> {
-  const { task, node } = scope;
-  if (node.subgraph !== undefined) return taken(session, task, await runInner(session, scope, node.subgraph));
-  if (node.tools !== undefined) return taken(session, task, await runToolNode(session, scope, node.tools));
+  const { node } = scope;
+  if (node.subgraph !== undefined) return taken(session, scope, await runInner(session, scope, node.subgraph));
+  if (node.tools !== undefined) {
+    const { returned, failure } = await runToolNode(session, scope, node.tools);
+    const outcome = taken(session, scope, returned);
+    return failure === undefined ? outcome : { ...outcome, failure: recordOf(session, failure) };
+  }
   const runtime = nodeRuntime(session, scope, "");
   const body = (): unknown => node.body(session.state as never, runtime as never);
-  if (node.policy.effect !== "once" || session.saved === undefined) return taken(session, task, await body());
-  return runOnce(session, session.saved, scope, body, (returned) => taken(session, task, returned));
+  if (node.policy.effect !== "once" || session.saved === undefined) return taken(session, scope, await body());
+  return runOnce(session, session.saved, scope, body, (returned) => taken(session, scope, returned));
 }
 
 const programming: ReadonlySet<string> = new Set([

@@ -6,37 +6,53 @@ import { type ToolCallState, toolCallMachine } from "../compile/tool-call-machin
 import type { ToolNode } from "../define/tool-node.ts";
 import { plainCodec } from "../state/codec.ts";
 import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../tool/approval.ts";
+import type { Middleware } from "../tool/middleware.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import { isResult, resultOf, resultOfError, type ToolResult } from "../tool/result.ts";
 import type { Tool, ToolSpec } from "../tool/tool.ts";
 import { ToolError } from "../tool/tool-error.ts";
 import { admit } from "./admission.ts";
 import { argsDigest } from "./args-digest.ts";
-import { type CallAtWork, event, facts, hookFailed, hooks, type OpenCall } from "./call-at-work.ts";
+import { keepsArtifacts, presentable } from "./artifacts.ts";
+import { checkedResult } from "./attempt-call.ts";
+import { admitted, hasBegun } from "./call-admission.ts";
+import { type CallAtWork, event, facts, hookFailed, hooks, type OpenCall, shownArgs } from "./call-at-work.ts";
 import { type Met, meetElsewhere } from "./call-elsewhere.ts";
+import { locksOf } from "./call-locks.ts";
+import { type Execution, injectionSource, toolRuntime } from "./call-runtime.ts";
+import type { CallSet } from "./call-set.ts";
+import { askClient } from "./client-call.ts";
 import { onceElsewhere } from "./elsewhere.ts";
-import { checkedResult, type Execution, execute, toolRuntime } from "./execute-call.ts";
+import { execute } from "./execute-call.ts";
 import { inspectCall } from "./inspect-run.ts";
 import { aboutStart, type EffectIdentity, idempotencyKeyOf, perform, takeOver } from "./journal.ts";
 import { createTableKernel, type Kernel } from "./kernel.ts";
-import { prepare } from "./prepare-call.ts";
-import { hookRuntime, identityOf, type TaskScope } from "./scope.ts";
+import { barredFrom } from "./locked-call.ts";
+import { recordChanges, seeChanges } from "./long-term.ts";
+import { toolFor } from "./offered-tools.ts";
+import { hookRuntime, type TaskScope } from "./scope.ts";
 import { journalKey, type Saved, type Session } from "./session.ts";
 
 /** How a call ended for now: with its one answer, or waiting for a person. */
 export type CallEnd =
   | { readonly kind: "answered"; readonly result: ToolResult }
-  | { readonly kind: "waiting"; readonly open: InterruptRow; readonly cancelled: ToolResult };
+  | {
+      readonly kind: "waiting";
+      readonly open: InterruptRow;
+      /** Answer it, where the run was cancelled meanwhile: nobody will be asked. */
+      readonly cancel: () => Promise<ToolResult>;
+    };
 
 let kernel: Kernel | undefined;
 
-/** Run one call to its answer. */
+/** Run one call to its answer; `skips` is the answer of one that has not begun, where somebody has spoken meanwhile. */
 export async function runToolCall(
   session: Session,
   scope: TaskScope,
   node: ToolNode<never, never>,
   open: OpenCall,
-  siblings: readonly OpenCall[],
+  set: CallSet,
+  skips?: ToolError,
 ): Promise<CallEnd> {
   kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
   const machine = kernel;
@@ -44,12 +60,17 @@ export async function runToolCall(
   const inspect = inspectCall(session, scope, open.block.id, first);
   let [at] = first;
   const { block } = open;
+  const known = session.saved?.journal.get(journalKey(session.step, scope.task.id, block.id));
   const call: CallAtWork = {
     ...open,
     session,
     scope,
     node,
-    siblings,
+    tool: toolFor(node, open),
+    set,
+    locks: undefined,
+    hasBegun: hasBegun(session, scope, open, known),
+    hasSlot: false,
     state: () => at.value as ToolCallState,
     move: (type) => {
       const step = machine.step(at, { type });
@@ -58,48 +79,100 @@ export async function runToolCall(
     },
     startedAt: session.world.clock.monotonic(),
     toolCall: { id: block.id, name: block.name, args: block.args },
+    isOpen: false,
     questions: 0,
+    approved: undefined,
+    artifacts: undefined,
+    longTerm: undefined,
   };
-  const known = session.saved?.journal.get(journalKey(session.step, scope.task.id, block.id));
-  if (known?.state === "ok")
-    return { kind: "answered", result: await recorded(call, "pure", async () => unreachable(call)) };
-  const prepared = await prepare(call);
-  if (prepared.kind === "waiting")
-    return { ...prepared, cancelled: resultOfError(ToolError.cancelled(), facts(call, 0)) };
+  if (known?.state === "ok") {
+    seeChanges(call);
+    if (known.attempts > 0) set.limit?.take(true);
+    return { kind: "answered", result: await recorded(call, "pure", () => unreachable(call)) };
+  }
+  if (skips !== undefined && isSkipped(call)) return skip(call, skips);
+  const given = admitted(call);
+  const prepared = given instanceof Promise ? await given : given;
+  if (prepared.kind === "waiting") return waiting(call, prepared.open);
   const doubt = consultDoubt(call, known);
-  if (doubt !== undefined && "open" in doubt)
-    return { kind: "waiting", ...doubt, cancelled: resultOfError(ToolError.cancelled(), facts(call, 0)) };
+  if (doubt !== undefined && "open" in doubt) return waiting(call, doubt.open);
   const fact = doubt === undefined ? undefined : () => toldResult(call, doubt);
+  // A `once` call that had started before a crash stays in doubt, whatever is decided about it today.
+  const unrun = known?.effect === "once" ? "once" : "pure";
   if (prepared.kind === "answer") {
     call.move("call.settled");
-    // A `once` call that had started before a crash stays in doubt, whatever the hooks decide about it today.
-    const effect = known?.effect === "once" ? "once" : "pure";
-    return { kind: "answered", result: await recorded(call, effect, () => conclude(call, prepared.result), fact) };
+    return { kind: "answered", result: await recorded(call, unrun, () => conclude(call, prepared.result), fact) };
   }
-  const { tool } = prepared;
+  let { tool } = prepared;
+  if (tool.spec.client === true) {
+    const asked = askClient(call, tool.spec);
+    if ("open" in asked) return waiting(call, asked.open);
+    tool = { ...tool, call: asked.output };
+  }
+  // What the application did is its answer, which is saved: to read it again does nothing.
+  const effect = tool.spec.client === true ? "pure" : tool.spec.effect;
   const { saved } = session;
-  const args =
-    tool.spec.effect === "once" && saved !== undefined ? argsDigest(session.codec, call.toolCall.args) : undefined;
-  if (tool.spec.effect === "once" && saved !== undefined && (known === undefined || !inFlight(known))) {
+  const args = effect === "once" && saved !== undefined ? argsDigest(session.codec, call.toolCall.args) : undefined;
+  if (effect === "once" && saved !== undefined && (known === undefined || !inFlight(known))) {
     const journals = onceElsewhere(session, saved);
     const met = journals === undefined ? undefined : meetElsewhere(call, saved, args, await journals);
-    if (met?.kind === "waiting") return { ...met, cancelled: resultOfError(ToolError.cancelled(), facts(call, 0)) };
+    if (met?.kind === "waiting") return waiting(call, met.open);
     if (met !== undefined) return { kind: "answered", result: await counted(call, saved, met) };
   }
-  const { context, state, secrets } = session;
-  const injected = await tool.resolve?.({ context, state, secrets, run: identityOf(session, scope.task) });
+  const injected = tool.resolve === undefined ? undefined : await tool.resolve(injectionSource(call));
   const ask =
     tool.reconcile === undefined
       ? fact
       : (idempotencyKey: string) => reconcile(call, tool, { idempotencyKey, injected });
-  const result = await recorded(
-    call,
-    tool.spec.effect,
-    (idempotencyKey) => execute(call, tool, { idempotencyKey, injected }).then((executed) => conclude(call, executed)),
-    ask,
-    args,
-  );
+  const locks = locksOf(tool.spec, session.world);
+  const barred = locks === undefined ? undefined : await barredFrom(call, locks);
+  if (barred !== undefined) {
+    call.move("call.settled");
+    return { kind: "answered", result: await recorded(call, unrun, () => conclude(call, barred), ask) };
+  }
+  call.locks = locks;
+  try {
+    const result = await recorded(
+      call,
+      effect,
+      async (idempotencyKey) => {
+        const executed = await execute(call, tool, { idempotencyKey, injected });
+        locks?.release();
+        return conclude(call, executed);
+      },
+      ask,
+      args,
+    );
+    return { kind: "answered", result };
+  } finally {
+    locks?.release();
+  }
+}
+
+/** Whether steering keeps it from running: it has not begun, and its tool does not say otherwise. */
+function isSkipped({ hasBegun, tool, scope }: CallAtWork): boolean {
+  return !hasBegun && tool?.spec.execution.onSteer !== "run" && !scope.signal().aborted;
+}
+
+async function skip(call: CallAtWork, why: ToolError): Promise<CallEnd> {
+  call.move("call.skipped");
+  event(call, { type: "tool.rejected", reason: "skipped" });
+  call.move("call.settled");
+  const result = await recorded(call, "pure", () => conclude(call, resultOfError(why, facts(call, 0))));
   return { kind: "answered", result };
+}
+
+/** The call waits for a person. A cancel answers it like any other, with the after hooks. */
+function waiting(call: CallAtWork, open: InterruptRow): CallEnd {
+  const cancel = async (): Promise<ToolResult> => {
+    if (["before", "waitingHuman", "executing"].includes(call.state())) call.move("call.cancelled");
+    call.move("call.settled");
+    const result = await conclude(call, resultOfError(ToolError.cancelled(), facts(call, 0)));
+    call.move("call.answered");
+    event(call, { type: "tool.failed", result });
+    return result;
+  };
+  return { kind: "waiting", open, cancel };
 }
 
 /** What happened on another branch, as this call's result. */
@@ -119,15 +192,15 @@ function consultDoubt(
   call: CallAtWork,
   known: EffectRow | undefined,
 ): InDoubtAnswer | { readonly open: InterruptRow } | undefined {
-  const { block, node, scope, toolCall } = call;
+  const { block, scope } = call;
   if (known === undefined || !inFlight(known) || known.effect !== "once") return undefined;
-  if (node.registry.get(block.name)?.reconcile !== undefined) return undefined;
+  if (call.tool?.reconcile !== undefined) return undefined;
   const { idempotencyKey, startedAt } = known;
   const asked = scope.consult({
     id: `${scope.task.id}:${block.id}:${inDoubtKey}`,
     about: aboutStart(known),
     key: inDoubtKey,
-    payload: { callId: block.id, tool: block.name, args: toolCall.args, idempotencyKey, startedAt },
+    payload: { callId: block.id, tool: block.name, args: shownArgs(call), idempotencyKey, startedAt },
     schema: jsonSchemaOf(inDoubtAnswer),
   });
   return "open" in asked ? asked : (asked.answer as InDoubtAnswer);
@@ -154,25 +227,52 @@ async function reconcile(
   return conclude(call, checkedResult(call, tool.spec, happened, 1));
 }
 
-/** After hooks, in reverse order: from the state after to persisted. */
-async function conclude(call: CallAtWork, result: ToolResult): Promise<ToolResult> {
-  let reviewed = result;
-  for (const middleware of hooks(call).toReversed()) {
+/** After hooks, in reverse order, then what may be told, saved and sent of the result: from the state after to persisted. */
+function conclude(call: CallAtWork, result: ToolResult): ToolResult | Promise<ToolResult> {
+  const middleware = hooks(call);
+  return middleware.some(({ afterTool }) => afterTool !== undefined)
+    ? reviewed(call, middleware, result).then((shown) => present(call, shown))
+    : present(call, result);
+}
+
+async function reviewed(call: CallAtWork, middleware: readonly Middleware[], result: ToolResult): Promise<ToolResult> {
+  let current = result;
+  for (const hook of middleware.toReversed()) {
     try {
-      const replaced = await middleware.afterTool?.(
-        { call: call.toolCall, result: reviewed },
+      const replaced = await hook.afterTool?.(
+        { call: call.toolCall, tool: call.tool?.spec, result: current },
         hookRuntime(call.session, call.scope),
       );
       if (replaced !== undefined && !isResult(replaced))
         throw new TypeError("it returned something else than a result");
-      reviewed = replaced ?? reviewed;
+      current = replaced ?? current;
     } catch (thrown) {
-      reviewed = hookFailed(call, middleware, "afterTool", thrown) ?? reviewed;
+      current = hookFailed(call, hook, "afterTool", thrown) ?? current;
     }
   }
+  return current;
+}
+
+/** From the state persisting to persisted; at once where nothing of the result is kept apart. */
+function present(call: CallAtWork, result: ToolResult): ToolResult | Promise<ToolResult> {
   call.move("call.reviewed");
-  call.move("call.persisted");
-  return savable(call, deepFreeze({ ...reviewed, callId: call.block.id, name: call.toolCall.name }));
+  const given = presentable(call, call.session.mask.hide(result));
+  return given instanceof Promise ? given.then((shown) => presented(call, shown)) : presented(call, given);
+}
+
+function presented(call: CallAtWork, shown: ToolResult): ToolResult {
+  if (keepsArtifacts(call)) call.move("call.persisted");
+  return withPut(call, savable(call, deepFreeze({ ...shown, callId: call.block.id, name: call.toolCall.name })));
+}
+
+/** What an attempt has put into the long-term store is journaled before its result. A call that ends in an error has put nothing. */
+function withPut(call: CallAtWork, result: ToolResult): ToolResult {
+  const { session, scope, block, longTerm } = call;
+  if (longTerm === undefined) return result;
+  call.longTerm = undefined;
+  recordChanges(session, scope.task, block.id, result.isError ? [] : longTerm);
+  if (!result.isError && longTerm.length > 0) seeChanges(call);
+  return result;
 }
 
 /** A result that cannot be saved is an answer that says so: the tool did run, and the run goes on. */
@@ -185,6 +285,7 @@ function savable(call: CallAtWork, result: ToolResult): ToolResult {
     return result;
   } catch (cause) {
     const where = isStatewrightError(cause) && cause.place.path !== undefined ? ` (at "${cause.place.path}")` : "";
+    call.artifacts = undefined;
     const text = `The tool "${result.name}" ran, but its result is not data that can be kept${where}.`;
     return resultOfError(new ToolError("invalid_output", text, { cause }), facts(call, result.attempts));
   }
@@ -194,24 +295,24 @@ function savable(call: CallAtWork, result: ToolResult): ToolResult {
 function recorded(
   call: CallAtWork,
   effect: ToolSpec["effect"],
-  run: (idempotencyKey: string) => Promise<ToolResult>,
+  run: (idempotencyKey: string) => ToolResult | Promise<ToolResult>,
   ask?: (idempotencyKey: string) => Promise<ToolResult | undefined>,
   args?: string,
 ): Promise<ToolResult> {
-  let attemptsMade = 1;
   return perform<ToolResult>(call.session, {
     ...effectOf(call),
     effect,
     args,
-    execute: async (idempotencyKey) => {
-      const result = await run(idempotencyKey);
-      attemptsMade = result.attempts;
-      return result;
-    },
+    execute: run,
     reconcile: ask,
-    attempts: () => attemptsMade,
+    attempts: attemptsOf,
+    artifacts: () => call.artifacts,
     stage: call.state,
   });
+}
+
+function attemptsOf({ attempts }: ToolResult): number {
+  return attempts;
 }
 
 function effectOf(call: CallAtWork): EffectIdentity<ToolResult> {
@@ -221,9 +322,11 @@ function effectOf(call: CallAtWork): EffectIdentity<ToolResult> {
     kind: "tool",
     name: call.block.name,
     settled: (result, reused) => {
-      if (reused) return;
-      call.move("call.answered");
-      event(call, result.isError ? { type: "tool.failed", result } : { type: "tool.completed", result });
+      if (!reused) {
+        call.move("call.answered");
+        event(call, result.isError ? { type: "tool.failed", result } : { type: "tool.completed", result });
+      }
+      call.set.told();
     },
   };
 }

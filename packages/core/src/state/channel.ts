@@ -15,6 +15,7 @@ import {
 } from "../base/schema.ts";
 import { type Message, type MessageWrite, messageIssue } from "../model/message.ts";
 import type { Delta } from "./delta.ts";
+import { appended, hasAnyOf } from "./message-lists.ts";
 
 /** How a channel treats writes. */
 export type ChannelKind = "last" | "list" | "reduce" | "messages" | "record" | "ephemeral" | "untracked";
@@ -276,7 +277,8 @@ function upsertAll(current: unknown, writes: readonly unknown[]): Folded {
   const known = current as readonly Message[];
   const items = (writes as readonly (readonly MessageWrite[])[]).flat();
   const added = items.filter((item): item is Message => !("remove" in item));
-  if (added.length === items.length && !touchesKnown(known, added)) return appendMessages(known, added);
+  if (added.length === items.length && !touchesKnown(known, added))
+    return { value: appended(known, added), delta: { kind: "append", items: added } };
   const value = [...known];
   const patches: { op: "add" | "replace" | "remove"; path: readonly [number]; value?: unknown }[] = [];
   for (const item of items) {
@@ -297,32 +299,7 @@ function upsertAll(current: unknown, writes: readonly unknown[]): Folded {
   return { value: Object.freeze(value), delta: { kind: "patch", patches } };
 }
 
-/** A list up to here is looked through; of a longer one the ids are remembered. */
-const shortList = 64;
-
-/** Ids of the messages of the newest long list, handed on from list to list, so that an append costs what is appended. */
-const idsOf: WeakMap<readonly Message[], Set<string>> = new WeakMap();
-
-function idsIn(known: readonly Message[]): Set<string> {
-  const ids = idsOf.get(known) ?? new Set(known.map((message) => message.id));
-  idsOf.set(known, ids);
-  return ids;
-}
-
 function touchesKnown(known: readonly Message[], added: readonly Message[]): boolean {
   if (added.length > 1 && new Set(added.map((message) => message.id)).size < added.length) return true;
-  if (known.length <= shortList) return added.some(({ id }) => known.some((message) => message.id === id));
-  const ids = idsIn(known);
-  return added.some((message) => ids.has(message.id));
-}
-
-function appendMessages(known: readonly Message[], added: readonly Message[]): Folded {
-  const value = Object.freeze([...known, ...added]);
-  const ids = idsOf.get(known);
-  if (ids !== undefined) {
-    for (const message of added) ids.add(message.id);
-    idsOf.delete(known);
-    idsOf.set(value, ids);
-  }
-  return { value, delta: { kind: "append", items: added } };
+  return hasAnyOf(known, added);
 }

@@ -4,6 +4,7 @@
  * Text is JSON in which an object `{ "$": tag, "v": … }` stands for a value that JSON has no form for. What a text
  * names is never constructed: only the tags below and codecs registered in code are known (rules E48, R1).
  */
+import { fromBase64, toBase64 } from "../base/base64.ts";
 import { disregardPromises } from "../base/disregard.ts";
 import { describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { deepestLevel, describeValue, isPlainObject, largestValue } from "../base/json.ts";
@@ -453,17 +454,6 @@ function listOf(data: unknown): unknown[] {
 
 function className(value: object): string {
   return value.constructor?.name ?? "an object without a constructor";
-}
-
-function toBase64(bytes: Uint8Array): string {
-  let text = "";
-  for (let start = 0; start < bytes.length; start += 0x8000)
-    text += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
-  return btoa(text);
-}
-
-function fromBase64(text: string): Uint8Array {
-  return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
 }
 
 function encodedBy(codec: ClassCodec, value: object, { refuse }: Walk): unknown {

@@ -2,18 +2,30 @@
 import { booleanOr, plainObject } from "../base/plain-object.ts";
 import type { Schema } from "../base/schema.ts";
 
-/** A person's answer about a tool call: yes or no, or an object with a reason or other arguments. */
+/** The key under which people are asked about tool calls. A graph whose middleware asks declares it: `interrupts: { approve: approval }`. */
+export const approveKey = "approve";
+
+/** Yes or no, with the reason that the model reads after a no, or with other arguments for a yes. */
+export interface ApprovalVerdict {
+  readonly approved: boolean;
+  readonly reason?: string | undefined;
+  /** The call is made with these. They are parsed, and the before hooks decide about them, as about the model's. */
+  readonly args?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** A person's answer about a tool call: yes or no, yes with other arguments, or the tool's answer in its place. */
 export type ApprovalAnswer =
   | boolean
+  | ApprovalVerdict
   | {
-      readonly approved: boolean;
-      readonly reason?: string | undefined;
-      readonly args?: Readonly<Record<string, unknown>> | undefined;
+      /** The model reads this as the call's result; the tool is not run. */
+      readonly respond: string;
     };
 
 /** The schema of an approval; agents declare it as their interrupt `approve`. */
-export const approval: Schema<ApprovalAnswer> = booleanOr(
-  plainObject<Exclude<ApprovalAnswer, boolean>>({ approved: "boolean" }, { reason: "string", args: "object" }),
+export const approval: Schema<ApprovalAnswer> = booleanOr<Exclude<ApprovalAnswer, boolean>>(
+  plainObject<ApprovalVerdict>({ approved: "boolean" }, { reason: "string", args: "object" }),
+  plainObject<{ readonly respond: string }>({ respond: "string" }, {}),
 );
 
 /** The key of the question about a call or a `once` node that had started and has no result. */

@@ -6,6 +6,8 @@ import { describeValue, isPlainObject, type Json } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import type { Clock } from "../base/time.ts";
 import type { ModelReply, ModelRequest } from "../model/model.ts";
+import type { Channel } from "../state/channel.ts";
+import { approveKey } from "./approval.ts";
 import type { ToolOutput, ToolResult } from "./result.ts";
 import type { ToolCall, ToolSpec } from "./tool.ts";
 
@@ -13,8 +15,9 @@ import type { ToolCall, ToolSpec } from "./tool.ts";
 export type BeforeToolDecision =
   | { readonly action: "allow" }
   | { readonly action: "modify"; readonly args: unknown }
-  | { readonly action: "deny"; readonly reason: string; readonly terminate?: boolean }
+  | { readonly action: "deny"; readonly reason: string; readonly terminate?: boolean; readonly fail?: boolean }
   | { readonly action: "respond"; readonly output: ToolOutput | string }
+  | { readonly action: "abort"; readonly reason: string }
   | ({ readonly action: "interrupt"; readonly key: string; readonly payload: Json } & AskOptions);
 
 /** How long a question about a call waits, and what is done when nobody answered in time. */
@@ -32,6 +35,8 @@ export interface MiddlewareRuntime<Context = unknown, State = unknown> {
   readonly run: RunIdentity;
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  /** Wait on the run's clock; the end of the run ends the wait. */
+  readonly wait: (ms: number) => Promise<void>;
 }
 
 type Awaitable<Value> = Value | Promise<Value>;
@@ -40,7 +45,14 @@ type Awaitable<Value> = Value | Promise<Value>;
 export interface Middleware<Context = unknown, State = unknown> {
   readonly name: string;
   readonly required?: boolean;
-  /** Decide about a call before it runs; once per call, also for calls that will be retried. */
+  /** The keys of the questions that it asks: a graph without them is refused where it is defined. */
+  readonly asks?: readonly string[];
+  /** Channels that it keeps its facts in, written by the `command` of results; agents add them to their state, graphs declare them. */
+  readonly channels?: Readonly<Record<string, Channel>>;
+  /**
+   * Decide about a call before it runs; once for all its retries. After a person's answer the call is prepared anew, and
+   * after a person's or a later hook's change of approved arguments every hook decides about the new ones.
+   */
   readonly beforeTool?: (
     at: { readonly call: ToolCall; readonly tool: ToolSpec },
     runtime: MiddlewareRuntime<Context, State>,
@@ -51,13 +63,23 @@ export interface Middleware<Context = unknown, State = unknown> {
     next: (call: ToolCall) => Promise<ToolResult>,
     runtime: MiddlewareRuntime<Context, State>,
   ) => Promise<ToolResult>;
-  /** Filter a partial result; null withholds it. */
+  /** What events and questions show in place of the call's arguments. One that throws withholds them. */
+  readonly showArgs?: (at: { readonly call: ToolCall; readonly tool: ToolSpec; readonly args: Json }) => Json;
+  /** Filter a partial result, and lines of progress as their content; null withholds it. */
   readonly onToolUpdate?: (at: { readonly call: ToolCall; readonly partial: ToolOutput }) => ToolOutput | null;
-  /** See or replace the result; also of denied, skipped and unknown calls. */
+  /** See or replace the result; also of denied, skipped, cancelled and unknown calls, the last without a `tool`. */
   readonly afterTool?: (
-    at: { readonly call: ToolCall; readonly result: ToolResult },
+    at: { readonly call: ToolCall; readonly tool: ToolSpec | undefined; readonly result: ToolResult },
     runtime: MiddlewareRuntime<Context, State>,
   ) => Awaitable<ToolResult | undefined>;
+  /**
+   * Choose the tools that the model is shown in this turn, out of these names; nothing leaves them as they are. A call of
+   * one that was not shown is not run.
+   */
+  readonly selectTools?: (
+    names: readonly string[],
+    runtime: MiddlewareRuntime<Context, State>,
+  ) => Awaitable<readonly string[] | undefined>;
   /** See or replace the request; runs in the recorded effect of the model call. */
   readonly beforeModel?: (
     request: ModelRequest,
@@ -83,11 +105,13 @@ export function defineMiddleware<Context = unknown, State = unknown>(
   return Object.freeze(middleware);
 }
 
-const hookNames = optionNames<Omit<Middleware, "name" | "required">>({
+const hookNames = optionNames<Omit<Middleware, "name" | "required" | "asks" | "channels">>({
   beforeTool: true,
   aroundTool: true,
+  showArgs: true,
   onToolUpdate: true,
   afterTool: true,
+  selectTools: true,
   beforeModel: true,
   aroundModel: true,
   afterModel: true,
@@ -110,15 +134,26 @@ function checkOne(middleware: unknown): void {
   if (typeof name !== "string") throw noMiddleware("middleware without a name");
   const owner = `the middleware "${name}"`;
   // An instance of a class may have fields of its own.
-  if (isPlainObject(middleware)) checkOptions(owner, middleware, ["name", "required", ...hookNames]);
+  if (isPlainObject(middleware))
+    checkOptions(owner, middleware, ["name", "required", "asks", "channels", ...hookNames]);
+  const asks: unknown = Reflect.get(middleware, "asks");
+  if (asks !== undefined && !(Array.isArray(asks) && asks.every((key) => typeof key === "string")))
+    throw unfitPart(owner, "asks", asks, 'a list of keys, such as ["approve"]');
+  const channels: unknown = Reflect.get(middleware, "channels");
+  if (channels !== undefined && !isPlainObject(channels))
+    throw unfitPart(owner, "channels", channels, "{ name: reduce(…) }");
   for (const hook of hookNames) {
     const given: unknown = Reflect.get(middleware, hook);
     if (given === undefined || typeof given === "function") continue;
-    throw new StatewrightError("invalid_option", {
-      what: `the hook ${hook} of ${owner} is ${describeValue(given)}`,
-      next: "Give a function, or leave it out",
-    });
+    throw unfitPart(owner, `hook ${hook}`, given, "a function");
   }
+}
+
+function unfitPart(owner: string, part: string, given: unknown, wanted: string): StatewrightError {
+  return new StatewrightError("invalid_option", {
+    what: `the ${part} of ${owner} is ${describeValue(given)}`,
+    next: `Give ${wanted}, or leave it out`,
+  });
 }
 
 function noMiddleware(given: string): StatewrightError {
@@ -140,9 +175,23 @@ export function modify(args: unknown): BeforeToolDecision {
   return { action: "modify", args };
 }
 
-/** Refuse the call; the model reads the reason. `terminate` ends the agent after this set of calls. */
-export function deny(reason: string, options: { readonly terminate?: boolean } = {}): BeforeToolDecision {
+/**
+ * Refuse the call; the model reads the reason. `terminate` ends the agent after this set of calls, `fail` fails the run with
+ * an error that names the call.
+ */
+export function deny(
+  reason: string,
+  options: { readonly terminate?: boolean; readonly fail?: boolean } = {},
+): BeforeToolDecision {
   return { action: "deny", reason, ...options };
+}
+
+/**
+ * End the run as cancelled, with this reason: calls at work are told to stop, every call is answered. Like after
+ * any cancel, the thread takes a new input, and a resume asks the model what it makes of the answers.
+ */
+export function abort(reason: string): BeforeToolDecision {
+  return { action: "abort", reason };
 }
 
 /** Answer the call without running the tool. */
@@ -155,7 +204,7 @@ export function interruptFor(call: ToolCall, reason: string, options: AskOptions
   checkOptions("interruptFor", options, ["expiresMs", "onExpire"]);
   return {
     action: "interrupt",
-    key: "approve",
+    key: approveKey,
     payload: { callId: call.id, tool: call.name, args: call.args as Json, reason },
     ...options,
   };

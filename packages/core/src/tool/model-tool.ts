@@ -1,27 +1,10 @@
 /** What the model sees of a tool: name, description and the schema of the arguments it may choose. Written here and nowhere else. */
 import { StatewrightError } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
-import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
-import { parseWith, type Schema, type SchemaIssue } from "../base/schema.ts";
+import { deepFreeze, isPlainObject } from "../base/json.ts";
+import type { Schema } from "../base/schema.ts";
 import type { ModelTool } from "../model/model.ts";
 import type { ToolSpec } from "./tool.ts";
-
-/** Arguments described by a JSON Schema, which is sent unaltered; `validate` says what is wrong with a value. */
-export interface JsonSchemaInput {
-  readonly jsonSchema: JsonObject;
-  readonly validate: (value: unknown) => readonly SchemaIssue[];
-}
-
-const canonicalName = /^[a-z][a-z0-9_]{0,63}$/;
-
-/** Refuse a tool name that some provider would refuse: canonical names are snake_case, 1 to 64 characters. */
-export function checkToolName(name: string): void {
-  if (typeof name === "string" && canonicalName.test(name)) return;
-  throw new StatewrightError("invalid_tool", {
-    what: `${describeValue(name)} is not a tool name`,
-    next: "Use snake_case: a small letter, then up to 63 small letters, digits and underscores",
-  });
-}
 
 const made: WeakMap<ToolSpec, ModelTool> = new WeakMap();
 
@@ -56,43 +39,53 @@ export function jsonSchemaOf(schema: Schema, unrepresentable: "any" | "throw" = 
   return deepFreeze(JSON.parse(JSON.stringify(rest)) as JsonObject);
 }
 
-/** Arguments parsed by the tool's schema: what reaches its body, or what the model must mend. Unknown keys are named. */
-export function parseArgs(
-  spec: ToolSpec,
-  args: unknown,
-): { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly issues: readonly SchemaIssue[] } {
-  if (!isPlainObject(args)) return { ok: false, issues: [{ path: "", message: "expected an object of arguments" }] };
-  if ("jsonSchema" in spec.input) {
-    const issues = spec.input.validate(args);
-    return issues.length > 0 ? { ok: false, issues } : { ok: true, value: args };
-  }
-  const unknown = unknownKeys(modelToolOf(spec).inputSchema, args);
-  if (unknown.length > 0)
-    return { ok: false, issues: unknown.map((key) => ({ path: key, message: "unknown argument" })) };
-  return parseWith(spec.input, args);
-}
-
-/** Whether a tool has no arguments: an empty text from a model then means that there are none. */
-export function takesNothing(spec: ToolSpec): boolean {
-  return Object.keys((modelToolOf(spec).inputSchema["properties"] ?? {}) as object).length === 0;
-}
-
-function unknownKeys(schema: JsonObject, args: Record<string, unknown>): readonly string[] {
-  if (schema["additionalProperties"] !== undefined && schema["additionalProperties"] !== false) return [];
-  const known = (schema["properties"] ?? {}) as Record<string, Json>;
-  return Object.keys(args).filter((key) => !Object.hasOwn(known, key));
-}
-
 function inputSchemaOf(spec: ToolSpec): JsonObject {
   let schema: JsonObject | undefined;
   try {
-    schema = "jsonSchema" in spec.input ? spec.input.jsonSchema : jsonSchemaOf(spec.input, "throw");
+    schema = "jsonSchema" in spec.input ? spec.input.jsonSchema : shownOf(spec.input);
   } catch (cause) {
     throw notAnObject(spec, "its input has a part that JSON Schema cannot say", cause);
   }
   if (schema === undefined) throw notAnObject(spec, "its input cannot say what it takes as JSON Schema", undefined);
   if (schema["type"] !== "object") throw notAnObject(spec, "its input is not an object", undefined);
   return schema;
+}
+
+function shownOf(input: Schema): JsonObject | undefined {
+  const schema = jsonSchemaOf(input, "throw");
+  return schema === undefined ? undefined : withEnums(schema);
+}
+
+/** Unions of literals as `enum`, at every depth: some providers refuse a list of constants. Everything else stays. */
+export function withEnums(schema: JsonObject): JsonObject {
+  return deepFreeze(enumsIn(schema) as JsonObject);
+}
+
+function enumsIn(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(enumsIn);
+  if (!isPlainObject(schema)) return schema;
+  const parts = Object.entries(schema as JsonObject).map(([word, said]) => [word, isData(word) ? said : enumsIn(said)]);
+  const { anyOf, ...rest } = Object.fromEntries(parts) as JsonObject;
+  if (anyOf === undefined) return rest;
+  const alternatives = Array.isArray(anyOf) ? (anyOf as readonly Json[]) : [];
+  const values = alternatives.flatMap((each) => literalsOf(each) ?? []);
+  if (values.length === 0 || alternatives.some((each) => literalsOf(each) === undefined)) return { anyOf, ...rest };
+  const [type, ...others] = new Set(alternatives.map((each) => (each as JsonObject)["type"]));
+  return { ...(others.length === 0 && type !== undefined ? { type } : {}), enum: values, ...rest };
+}
+
+/** What stands under these words is a value, not a schema. */
+function isData(word: string): boolean {
+  return word === "default" || word === "const" || word === "enum" || word === "examples";
+}
+
+/** The values of a schema that is nothing but literals. */
+function literalsOf(schema: Json): readonly Json[] | undefined {
+  if (!isPlainObject(schema)) return undefined;
+  const { const: only, enum: several, type: _type, ...rest } = schema as JsonObject;
+  if (Object.keys(rest).length > 0) return undefined;
+  if (only !== undefined) return [only];
+  return Array.isArray(several) ? (several as readonly Json[]) : undefined;
 }
 
 function notAnObject(spec: ToolSpec, why: string, cause: unknown): StatewrightError {

@@ -1,7 +1,15 @@
 /** Results of tools: what a tool may return, and the one shape that it becomes. */
-import { deepFreeze, frozenCopy, isPlainObject, type Json } from "../base/json.ts";
+import { describeThrown, isError } from "../base/errors.ts";
+import { deepFreeze, frozenCopy, isPlainObject, type Json, type JsonObject } from "../base/json.ts";
 import type { ContentBlock, Usage } from "../model/message.ts";
-import { ToolError, type ToolErrorDisposition, type ToolErrorKind } from "./tool-error.ts";
+import { type ArtifactDraft, type ArtifactRef, draftsOf } from "./artifact-draft.ts";
+import {
+  ToolError,
+  type ToolErrorDisposition,
+  type ToolErrorKind,
+  type ToolErrorPolicy,
+  toToolError,
+} from "./tool-error.ts";
 
 /** What a tool may return when plain data is not enough. */
 export interface ToolOutput<Value = unknown> {
@@ -17,6 +25,10 @@ export interface ToolOutput<Value = unknown> {
   /** Ask the agent to end after this set of calls. */
   readonly terminate?: boolean | undefined;
   readonly usage?: Usage | undefined;
+  /** What the other side said besides, such as the id of a request: for programs, never sent to a model. */
+  readonly provider?: JsonObject | undefined;
+  /** What is to be kept whole beside the answer; the model is told of each in a line. */
+  readonly artifacts?: readonly ArtifactDraft[] | undefined;
 }
 
 /** What `run` of a tool returns: text, an output, or any plain data, which the model reads as JSON. */
@@ -36,6 +48,11 @@ export interface ToolResult {
     | undefined;
   readonly terminate?: boolean | undefined;
   readonly usage?: Usage | undefined;
+  readonly provider?: JsonObject | undefined;
+  /** What was kept of it, for programs: the model is shown handles. */
+  readonly artifacts?: readonly ArtifactRef[] | undefined;
+  /** What is to be kept of it, for around and after hooks; it is gone once that is done. */
+  readonly drafts?: readonly ArtifactDraft[] | undefined;
   readonly attempts: number;
   readonly elapsedMs: number;
 }
@@ -53,6 +70,10 @@ export interface ResultFacts {
  * `isError: true` is. Throws an `invalid_output` ToolError for what no model can read.
  */
 export function resultOf(returned: unknown, facts: ResultFacts): ToolResult {
+  if (typeof returned === "string") {
+    const content = Object.freeze([Object.freeze({ type: "text", text: returned } as const)]);
+    return Object.freeze({ ...facts, content, isError: false });
+  }
   const output = toOutput(returned);
   return frozenCopy({
     ...facts,
@@ -62,11 +83,28 @@ export function resultOf(returned: unknown, facts: ResultFacts): ToolResult {
     ...(output.command === undefined ? {} : { command: output.command }),
     ...(output.terminate === undefined ? {} : { terminate: output.terminate }),
     ...(output.usage === undefined ? {} : { usage: output.usage }),
+    ...(output.provider === undefined ? {} : { provider: output.provider }),
+    ...(output.artifacts === undefined ? {} : { drafts: draftsOf(output.artifacts) }),
     ...(output.isError === true
       ? { error: { kind: "failed", disposition: "repair", message: textOfBlocks(output.content) } as const }
       : {}),
     isError: output.isError === true,
   });
+}
+
+/** The result of an attempt that was stopped and then still answered: its own words, with the kind of what stopped it. */
+export function resultOfStopped(stop: ToolError, result: ToolResult): ToolResult {
+  const message = result.error?.message ?? textOfBlocks(result.content);
+  const error = { kind: stop.kind, disposition: stop.disposition, message };
+  return deepFreeze({ ...result, isError: true, error });
+}
+
+/** A failure as the tool's policy has it: the run fails for it, or the model reads what the policy says in place of it. */
+export function underPolicy(result: ToolResult, policy: ToolErrorPolicy): ToolResult {
+  const { error } = result;
+  if (error === undefined || error.disposition === "control" || policy === "return") return result;
+  if (policy === "fail") return deepFreeze({ ...result, error: { ...error, disposition: "fail" } });
+  return deepFreeze({ ...result, content: [{ type: "text", text: policy.message } as const] });
 }
 
 /** The result of a failure: an answer that the model reads under the same id. */
@@ -80,24 +118,65 @@ export function resultOfError(error: ToolError, facts: ResultFacts): ToolResult 
   });
 }
 
-/** A return value as an output: an object with `content` is one already; other data becomes JSON text and `value`. */
+/**
+ * A return value as an output: an object with `content` is one already, also when it spells an image or a failure as other
+ * systems do; other data becomes JSON text and `value`. An error that is returned counts as one that is thrown: it is thrown.
+ */
 export function toOutput(returned: unknown): ToolOutput {
   if (returned === undefined) return { content: "" };
   if (typeof returned === "string") return { content: returned };
-  if (isOutput(returned)) return returned;
-  if (isPlainObject(returned) && isBlocks(returned["content"])) {
-    const broken = returned["content"].findIndex((block) => !isContentBlock(block));
-    throw new ToolError("invalid_output", `The tool returned a broken content block (number ${broken + 1}).`);
+  if (isError(returned)) throw toToolError(returned);
+  if (!isPlainObject(returned)) return dataOutput(returned);
+  const content = contentOf(returned["content"]);
+  const { error } = returned;
+  if (content === undefined) {
+    if (isError(error)) throw toToolError(error);
+    if (returned["isError"] !== true) return dataOutput(returned);
+    return {
+      ...(returned as Partial<ToolOutput>),
+      content: failureTextOf(error ?? returned["message"]),
+      isError: true,
+    };
   }
+  const isFailure = returned["isError"] === true || saysFailed(error);
+  return { ...(returned as Partial<ToolOutput>), content, ...(isFailure ? { isError: true } : {}) };
+}
+
+function dataOutput(returned: unknown): ToolOutput {
   return { content: [{ type: "json", value: jsonOf(returned) }], value: returned };
 }
 
-/** Whether a value has content that a model can read; the parts beside it are looked at where they are used. */
-function isOutput(value: unknown): value is ToolOutput {
-  if (!isPlainObject(value)) return false;
-  const content = value["content"];
-  return typeof content === "string" || (isBlocks(content) && content.every((block) => isContentBlock(block)));
+/** An `error` beside content: an error, what it says, or just that there was one. */
+function saysFailed(error: unknown): boolean {
+  return isError(error) || error === true || (typeof error === "string" && error !== "");
 }
+
+function failureTextOf(error: unknown): string {
+  if (isError(error)) return describeThrown(error);
+  return typeof error === "string" && error !== "" ? error : "The tool failed without saying why";
+}
+
+/** Content that a model can read, blocks as we spell them; undefined for what is no content. Throws for a broken block. */
+function contentOf(content: unknown): ToolOutput["content"] | undefined {
+  if (typeof content === "string") return content;
+  if (!isBlocks(content)) return undefined;
+  return content.map((given, index) => {
+    const block = given["type"] === "image" ? imageOf(given) : given;
+    if (isContentBlock(block)) return block;
+    throw new ToolError("invalid_output", `The tool returned a broken content block (number ${index + 1}).`);
+  });
+}
+
+/** An image as we spell it, where another system's spelling was used: one that is not known would be dropped later, by one provider only. */
+function imageOf(block: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (typeof block["data"] === "string" && typeof block["mimeType"] === "string") return block;
+  const source = isPlainObject(block["source"]) ? block["source"] : block;
+  const mimeType = mimeTypeNames.map((name) => source[name]).find((given) => typeof given === "string");
+  const data = source["data"] ?? source["base64"] ?? source["Data"];
+  return mimeType === undefined || typeof data !== "string" ? block : { type: "image", mimeType, data };
+}
+
+const mimeTypeNames = ["mimeType", "media_type", "mediaType", "mime_type", "mime", "MIMEType"];
 
 /** Tell whether a value is a result: what an around or an after hook must give back. */
 export function isResult(value: unknown): value is ToolResult {
@@ -105,7 +184,7 @@ export function isResult(value: unknown): value is ToolResult {
     isPlainObject(value) &&
     typeof value["isError"] === "boolean" &&
     Array.isArray(value["content"]) &&
-    value["content"].every(isContentBlock)
+    value["content"].every((block) => isContentBlock(block))
   );
 }
 
@@ -126,7 +205,7 @@ function isBlocks(content: unknown): content is readonly Record<string, unknown>
   return Array.isArray(content) && content.every((block) => isPlainObject(block) && typeof block["type"] === "string");
 }
 
-function isContentBlock(block: unknown): boolean {
+function isContentBlock(block: unknown): block is ContentBlock {
   if (!isPlainObject(block)) return false;
   switch (block["type"]) {
     case "text":
@@ -143,7 +222,8 @@ function isContentBlock(block: unknown): boolean {
   }
 }
 
-function textOfBlocks(content: string | readonly ContentBlock[]): string {
+/** Content as one text; of blocks that are none, their kind. */
+export function textOfBlocks(content: string | readonly ContentBlock[]): string {
   if (typeof content === "string") return content;
   return content.map((block) => (block.type === "text" ? block.text : `[${block.type}]`)).join("");
 }

@@ -1,6 +1,6 @@
 /** Errors of tools: `kind` says what happened, `disposition` who acts next. */
 
-import { describeThrown, isError } from "../base/errors.ts";
+import { describeThrown, isError, toErrorRecord } from "../base/errors.ts";
 
 /** What happened to a call. */
 export type ToolErrorKind =
@@ -17,7 +17,7 @@ export type ToolErrorKind =
   | "unknown_outcome"
   | "unavailable";
 
-/** Who acts next: the machine retries, the model repairs, the run fails, or control takes over (cancel, interrupt). */
+/** Who acts next: the machine retries, the model repairs, the run fails once the call is answered, or control takes over (cancel, interrupt). */
 export type ToolErrorDisposition = "retry" | "repair" | "fail" | "control";
 
 /** What a {@link ToolError} may carry besides its kind and message. */
@@ -41,7 +41,7 @@ const dispositions: Readonly<Record<ToolErrorKind, ToolErrorDisposition>> = {
   timeout: "retry",
   denied: "repair",
   skipped: "repair",
-  limit: "fail",
+  limit: "repair",
   crashed: "repair",
   invalid_output: "repair",
   unknown_outcome: "repair",
@@ -101,6 +101,23 @@ export class ToolError extends Error {
 /** Tell whether a value is a tool error, of any copy of the package. */
 export function isToolError(value: unknown): value is ToolError {
   return isError(value) && brand in value;
+}
+
+/** What becomes of a tool's failures: the model reads them (default), the run fails, or the model reads this in their place. */
+export type ToolErrorPolicy = "return" | "fail" | { readonly message: string };
+
+/** What ended an attempt before the tool did: it says which kind of failure it is, and the tool may still say more. */
+export function toldWhenStopped(stop: ToolError, thrown: unknown): ToolError {
+  if (thrown === stop || saysNothing(thrown)) return stop;
+  const { message, modelMessage, userMessage, details } = toToolError(thrown);
+  const { disposition } = stop;
+  return new ToolError(stop.kind, message, { disposition, modelMessage, userMessage, details, cause: thrown });
+}
+
+/** The error of a signal that has fired only says that it has; so does a tool error that says no more than "Cancelled". */
+function saysNothing(thrown: unknown): boolean {
+  if (isToolError(thrown)) return thrown.kind === "cancelled" && thrown.message === "Cancelled";
+  return isError(thrown) && /^(Abort|Timeout)Error$/.test(toErrorRecord(thrown).name);
 }
 
 /** Anything that a tool threw as a tool error; its text is what the model reads, without a stack. */

@@ -13,14 +13,22 @@ import {
   type SecretSource,
 } from "../base/injection.ts";
 import { describeValue, isPlainObject, type Json } from "../base/json.ts";
+import type { OpenLongTerm } from "../base/long-term.ts";
 import { checkEffect, checkOptions, optionNames } from "../base/options.ts";
 import { checkRetry, type RetryPolicy } from "../base/retry.ts";
 import { isSchema, type Schema, type SchemaOutput } from "../base/schema.ts";
 import type { Clock } from "../base/time.ts";
 import type { ModelTool } from "../model/model.ts";
-import { checkToolName, type JsonSchemaInput, modelToolOf } from "./model-tool.ts";
-import type { ToolOutput, ToolReturn } from "./result.ts";
-import type { ToolErrorKind } from "./tool-error.ts";
+import { approveKey, inDoubtKey } from "./approval.ts";
+import type { ToolArtifacts } from "./artifact-access.ts";
+import { checkLimits, type ResultLimits } from "./artifact-limits.ts";
+import { checkRedaction, type RedactionPolicy } from "./artifact-redaction.ts";
+import type { JsonSchemaInput } from "./json-schema.ts";
+import { ofAttempt } from "./long-term.ts";
+import { modelToolOf } from "./model-tool.ts";
+import type { ToolOutput, ToolResult, ToolReturn } from "./result.ts";
+import type { ToolErrorKind, ToolErrorPolicy } from "./tool-error.ts";
+import { checkToolName } from "./tool-name.ts";
 
 /** Facts about what a tool touches, for policies. A tool without them is `unclassified`: it runs, and policies see the word. */
 export interface ToolSafety {
@@ -32,15 +40,21 @@ export interface ToolSafety {
   readonly spend?: boolean | { readonly maxUsd: number };
   readonly confirm?: "never" | "always" | "policy";
   readonly roots?: readonly string[];
+  /** What is masked in its arguments, and taken out of what it says. */
+  readonly redact?: RedactionPolicy;
 }
 
 /** How a tool shares the floor with others in one set of calls. */
 export interface ToolExecution<Args = never> {
   /** `sequential` runs alone among the calls of its set. */
   readonly mode?: "parallel" | "sequential";
-  /** Names that no two running calls may hold at the same time, such as real paths. */
-  readonly lock?: (args: Args) => readonly string[];
-  /** What a steering message does to a call that has not started. */
+  /**
+   * Names of what the call has to itself while it runs, such as the real paths of files. They hold for all calls of this
+   * process, whatever their runs and threads, and over the attempts of a call. No two calls wait for each other; a body must
+   * not wait for another call that asks for a name that it holds.
+   */
+  readonly lock?: (args: Args) => readonly string[] | Promise<readonly string[]>;
+  /** What a message that steers the run does to a call that has not begun: it is skipped (default), or it runs. */
   readonly onSteer?: "skip" | "run";
 }
 
@@ -66,14 +80,25 @@ export interface ToolRuntime<Context = unknown, Injected = unknown> {
   /** The same in every attempt and after every resume: give it to the other side. */
   readonly idempotencyKey: string;
   readonly clock: Clock;
+  /** Let so many milliseconds go by on the clock of the run; rejects as soon as `signal` fires. */
+  readonly wait: (ms: number) => Promise<void>;
   /** Say in one line what is being done. */
   readonly progress: (text: string) => void;
   /** Show a partial result; absent when nobody listens. */
   readonly update?: ((partial: ToolOutput) => void) | undefined;
   /** Send an event of your own on the run's stream. */
   readonly emit: (name: string, payload: Json) => void;
+  /**
+   * A namespace of the long-term store: `longTerm("users", id)`. What the call puts is saved with the superstep that takes its result in; a call
+   * that ends in an error has put nothing. Fails with `missing_store` without a store.
+   */
+  readonly longTerm: OpenLongTerm;
+  /** What calls of this thread gave to be kept whole. */
+  readonly artifacts: ToolArtifacts;
   /** Where `secret` injections are found; empty for the tool itself. */
   readonly secrets: SecretSource;
+  /** What printing it shows: ids, and nothing that is hidden. A copy shows the same. */
+  readonly toJSON?: () => Json;
 }
 
 /** Which failures of a tool are tried again: kinds, or a function. */
@@ -82,6 +107,8 @@ export type ToolRetryOn = readonly ToolErrorKind[] | ((error: unknown, attempt: 
 /** What is known of a tool without running it: plain metadata. */
 export interface ToolSpec {
   readonly name: string;
+  /** What the tool is called where it comes from, when that is another name. */
+  readonly originalName?: string | undefined;
   /** For people; the title-cased name when none was given. */
   readonly label: string;
   readonly description: string;
@@ -93,13 +120,30 @@ export interface ToolSpec {
   readonly retry?: RetryPolicy<ToolRetryOn> | undefined;
   /** Time limit of one attempt in milliseconds; none when absent. */
   readonly timeoutMs?: number | undefined;
+  /** How long an attempt may go on to its end after its signal has fired, in milliseconds. Default 5,000. */
+  readonly graceMs?: number | undefined;
+  /** What becomes of its failures. Default `return`. */
+  readonly onError?: ToolErrorPolicy | undefined;
+  /** How much of a result the model sees; what it does not say holds for the tool node. */
+  readonly limits?: ResultLimits | undefined;
   readonly execution: ToolExecution;
+  /** It has no body: a call is a question under the tool's name, and the application's answer is the result. */
+  readonly client?: true | undefined;
 }
+
+/** What a tool says of itself: a name, a description, its arguments, and whatever else is not as usual. */
+export type ToolSpecParts = {
+  readonly [Part in Exclude<keyof ToolSpec, "name" | "description" | "input" | "safety">]?: ToolSpec[Part] | undefined;
+} & Pick<ToolSpec, "name" | "description" | "input"> & {
+    readonly safety?: (Omit<ToolSafety, "access"> & { readonly access?: ToolSafety["access"] }) | undefined;
+  };
 
 /** A tool: its metadata and its call. State is read-only; changes go through the result's `command`. */
 export interface Tool<State = unknown, Context = unknown> {
   readonly spec: ToolSpec;
   readonly call: (state: State, runtime: ToolRuntime<Context>, call: ToolCall) => unknown;
+  /** Mend what a model is known to get wrong, before the arguments are validated. Given a copy; may change it. */
+  readonly prepareArguments?: ((args: unknown) => unknown) | undefined;
   /**
    * Find the hidden arguments: `injected` of the runtime. Called before the call starts, so that a secret that is missing
    * leaves nothing in doubt; what it throws fails the run, and the model does not read it.
@@ -133,13 +177,25 @@ export type StateNeeds<Inject extends InjectMap> = [keyof Inject] extends [never
     ? State
     : unknown;
 
+/** What describes arguments: a zod object or another Standard Schema, or a JSON Schema (`jsonSchemaInput`). */
+export type ToolInput = Schema | JsonSchemaInput<unknown>;
+
+/** The arguments that a tool with this input is given. */
+export type ArgsOf<Input extends ToolInput> = Input extends Schema
+  ? SchemaOutput<Input>
+  : Input extends { readonly types?: { readonly args: infer Args } }
+    ? Args
+    : unknown;
+
 /** What `defineTool` takes. */
-export interface ToolDefinition<Name extends string, Input extends Schema, Inject extends InjectMap, Value> {
+export interface ToolDefinition<Name extends string, Input extends ToolInput, Inject extends InjectMap, Value> {
   readonly name: Name;
   readonly label?: string;
   readonly description: string;
   /** Schema of the arguments that the model chooses: a zod object. */
   readonly input: Input;
+  /** Mend what a model is known to get wrong, before the arguments are validated. Given a copy; may change it. */
+  readonly prepareArguments?: (args: unknown) => unknown;
   /** Schema of the result's `value`. */
   readonly output?: Schema<unknown, Value>;
   /** Arguments that the model never sees, resolved when the call is made and again on resume, never saved. */
@@ -149,13 +205,26 @@ export interface ToolDefinition<Name extends string, Input extends Schema, Injec
   readonly safety?: Omit<ToolSafety, "access"> & { readonly access?: ToolSafety["access"] };
   readonly retry?: RetryPolicy<ToolRetryOn>;
   readonly timeoutMs?: number;
-  readonly execution?: ToolExecution<SchemaOutput<Input>>;
-  readonly run: (
-    args: SchemaOutput<Input>,
+  /**
+   * How long an attempt may go on to its end after its signal has fired, in milliseconds. What it answers in that time is the
+   * call's answer, as a timeout or a cancellation; what comes later is dropped. Default 5,000.
+   */
+  readonly graceMs?: number;
+  /** What becomes of its failures: the model reads them (`return`, the default), the run fails once the call is answered (`fail`), or the model reads `message` in their place. */
+  readonly onError?: ToolErrorPolicy;
+  /** How much of a result the model sees; what it does not say holds for the tool node. */
+  readonly limits?: ResultLimits;
+  readonly execution?: ToolExecution<ArgsOf<Input>>;
+  /**
+   * Does it. Without it the tool is executed by whoever shows the run, a browser for example: its call is a question under
+   * the tool's name, the answer is the result, and `timeoutMs` is how long the question waits.
+   */
+  readonly run?: (
+    args: ArgsOf<Input>,
     runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,
   ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
   readonly reconcile?: (
-    args: SchemaOutput<Input>,
+    args: ArgsOf<Input>,
     runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,
   ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
 }
@@ -167,11 +236,70 @@ type Apart<Args, Inject> = string extends keyof Args
     ? unknown
     : { readonly inject: { readonly [Name in keyof Args & keyof Inject]: never } };
 
-/** A tool that `defineTool` made: `is` narrows a call to its arguments. */
-export interface DefinedTool<Name extends string = string, Args = unknown, State = unknown, Context = unknown>
-  extends Tool<State, Context> {
+/** A tool that `defineTool` made: `is` narrows a call to its arguments, `gave` a result to its value and details. */
+export interface DefinedTool<
+  Name extends string = string,
+  Args = unknown,
+  State = unknown,
+  Context = unknown,
+  Value = unknown,
+  Details = unknown,
+> extends Tool<State, Context> {
   readonly name: Name;
   readonly is: (call: ToolCall) => call is ToolCall<Args> & { readonly name: Name };
+  /** Tell whether a result is of this tool. A failed call has neither value nor details, unless its error gave some. */
+  readonly gave: (result: ToolResult) => result is ToolResult & GivenBy<Name, Value, Details>;
+}
+
+/** What a tool's own results hold. */
+export interface GivenBy<Name, Value, Details> {
+  readonly name: Name;
+  readonly value?: Value;
+  readonly details?: Details;
+}
+
+/**
+ * The metadata of a tool, whole and checked: for a class or an object with `spec` and `call`. Throws `invalid_tool` like
+ * `defineTool`.
+ */
+export function toolSpec(parts: ToolSpecParts): ToolSpec {
+  checkOptions("the spec of a tool", parts, specOptions, "invalid_tool");
+  const { name, originalName, description, input, output, inject = {}, effect = "once", retry, timeoutMs } = parts;
+  checkToolName(name);
+  checkKinds(name, parts);
+  checkToolPolicy(name, effect, retry, timeoutMs);
+  checkEnding(name, parts);
+  checkLimits(`the tool "${name}"`, parts.limits, "invalid_tool");
+  checkRedaction(`the tool "${name}"`, parts.safety?.redact);
+  const spec: ToolSpec = Object.freeze({
+    name,
+    ...(originalName === undefined ? {} : { originalName }),
+    label: parts.label ?? titleOf(name),
+    description,
+    input,
+    output,
+    inject: Object.freeze({ ...inject }),
+    effect,
+    safety: Object.freeze({ access: "unclassified" as const, ...parts.safety }),
+    retry,
+    timeoutMs,
+    graceMs: parts.graceMs,
+    onError: parts.onError,
+    limits: parts.limits,
+    execution: parts.execution ?? {},
+    ...(parts.client === true ? { client: true as const } : {}),
+  });
+  checkHiddenNames(spec, modelToolOf(spec));
+  whole.add(spec);
+  return spec;
+}
+
+/** Specs that `toolSpec` made. */
+const whole: WeakSet<ToolSpec> = new WeakSet();
+
+/** A spec as it is when it is whole; one that a program without types made, or that was changed in a copy, made whole. */
+export function wholeSpec(spec: ToolSpec): ToolSpec {
+  return whole.has(spec) ? spec : toolSpec(spec);
 }
 
 /**
@@ -180,57 +308,71 @@ export interface DefinedTool<Name extends string = string, Args = unknown, State
  */
 export function defineTool<
   const Name extends string,
-  Input extends Schema,
+  Input extends ToolInput,
   const Inject extends InjectMap = Record<never, never>,
   Value = unknown,
 >(
-  definition: ToolDefinition<Name, Input, Inject, Value> & Apart<SchemaOutput<NoInfer<Input>>, NoInfer<Inject>>,
-): DefinedTool<Name, SchemaOutput<Input>, StateNeeds<Inject>, ContextNeeds<Inject>> {
+  definition: ToolDefinition<Name, Input, Inject, Value> & Apart<ArgsOf<NoInfer<Input>>, NoInfer<Inject>>,
+): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value> {
   checkOptions("defineTool", definition, toolOptions, "invalid_tool");
-  const { name, description, input, effect = "once", retry, timeoutMs } = definition;
-  checkToolName(name);
-  checkKinds(name, definition);
-  const inject: InjectMap = definition.inject ?? {};
-  checkToolPolicy(name, effect, retry, timeoutMs);
-  const spec: ToolSpec = Object.freeze({
-    name,
-    label: definition.label ?? titleOf(name),
-    description,
-    input,
-    output: definition.output,
-    inject: Object.freeze(Object.fromEntries(Object.entries(inject).map(([key, injection]) => [key, injection.kind]))),
-    effect,
-    safety: Object.freeze({ access: "unclassified" as const, ...definition.safety }),
-    retry,
-    timeoutMs,
-    execution: (definition.execution ?? {}) as ToolExecution,
+  const { run, reconcile, inject: given, execution, prepareArguments, ...parts } = definition;
+  checkBodies(definition);
+  const inject: InjectMap = given ?? {};
+  const spec = toolSpec({
+    ...parts,
+    ...(execution === undefined ? {} : { execution: execution as ToolExecution }),
+    inject: Object.fromEntries(Object.entries(inject).map(([key, injection]) => [key, injection.kind])),
+    ...(run === undefined ? { client: true as const } : {}),
   });
-  checkHiddenNames(spec, modelToolOf(spec));
+  if (spec.client === true) checkClient(definition);
+  const { name } = definition;
   type State = StateNeeds<Inject>;
   type Context = ContextNeeds<Inject>;
+  const bound = ofAttempt(inject);
+  const hides = Object.keys(inject).length > 0;
   const callWith =
-    (body: (args: SchemaOutput<Input>, runtime: ToolRuntime<unknown, InjectedOf<Inject>>) => unknown) =>
+    (body: (args: ArgsOf<Input>, runtime: ToolRuntime<unknown, InjectedOf<Inject>>) => unknown) =>
     async (state: State, runtime: ToolRuntime<Context>, call: ToolCall): Promise<unknown> => {
-      const { context, run, secrets } = runtime;
-      const injected = runtime.injected ?? (await resolveInjected(name, inject, { state, context, run, secrets }));
-      return body(call.args as SchemaOutput<Input>, {
+      const injected = hides
+        ? (runtime.injected ?? (await resolveInjected(name, inject, { ...runtime, state })))
+        : nothingHidden;
+      return body(call.args as ArgsOf<Input>, {
         ...runtime,
-        injected: injected as InjectedOf<Inject>,
+        injected: bound(injected, runtime.longTerm) as InjectedOf<Inject>,
         secrets: noSecrets,
       });
     };
-  const { run, reconcile } = definition;
   return Object.freeze({
     name,
     spec,
-    call: callWith(run),
-    resolve: (source: InjectionSource) => resolveInjected(name, inject, source),
+    call: run === undefined ? noBody : callWith(run),
+    ...(hides ? { resolve: (source: InjectionSource) => resolveInjected(name, inject, source) } : {}),
+    ...(prepareArguments === undefined ? {} : { prepareArguments }),
     ...(reconcile === undefined ? {} : { reconcile: callWith(reconcile) }),
-    is: (call: ToolCall): call is ToolCall<SchemaOutput<Input>> & { readonly name: Name } => call.name === name,
+    is: (call: ToolCall): call is ToolCall<ArgsOf<Input>> & { readonly name: Name } => call.name === name,
+    gave: (result: ToolResult): result is ToolResult & GivenBy<Name, Value, unknown> => result.name === name,
   });
 }
 
-const toolOptions = optionNames<ToolDefinition<string, Schema, InjectMap, unknown>>({
+const specOptions = optionNames<ToolSpec>({
+  name: true,
+  originalName: true,
+  label: true,
+  description: true,
+  input: true,
+  output: true,
+  inject: true,
+  effect: true,
+  safety: true,
+  retry: true,
+  timeoutMs: true,
+  graceMs: true,
+  onError: true,
+  limits: true,
+  execution: true,
+  client: true,
+});
+const toolOptions = optionNames<ToolDefinition<string, ToolInput, InjectMap, unknown>>({
   name: true,
   label: true,
   description: true,
@@ -241,7 +383,11 @@ const toolOptions = optionNames<ToolDefinition<string, Schema, InjectMap, unknow
   safety: true,
   retry: true,
   timeoutMs: true,
+  graceMs: true,
+  onError: true,
+  limits: true,
   execution: true,
+  prepareArguments: true,
   run: true,
   reconcile: true,
 });
@@ -253,38 +399,90 @@ const safetyOptions = optionNames<ToolSafety>({
   spend: true,
   confirm: true,
   roots: true,
+  redact: true,
 });
 const executionOptions = optionNames<ToolExecution>({ mode: true, lock: true, onSteer: true });
 
 /** Refuse parts of a definition that are of another kind than they must be, as a program without types may give them. */
-function checkKinds(
-  tool: string,
-  parts: { readonly [Part in keyof ToolDefinition<string, Schema, InjectMap, unknown>]?: unknown },
-): void {
-  const { label, description, input, output, inject, effect, safety, execution, run, reconcile } = parts;
-  const owner = `the tool "${tool}"`;
-  const must = (part: string, given: unknown, fits: boolean, wanted: string): void => {
-    if (fits) return;
-    throw new StatewrightError("invalid_tool", {
-      what: `the ${part} of ${owner} is ${describeValue(given)}`,
-      next: `Give ${wanted}`,
-      place: { tool },
-    });
-  };
+function checkKinds(tool: string, parts: { readonly [Part in keyof ToolSpec]?: unknown }): void {
+  const { label, originalName, description, input, output, inject, effect, safety, execution } = parts;
+  const must = mustBe(tool);
   must("description", description, typeof description === "string", "a text that tells the model what the tool does");
   must("label", label, label === undefined || typeof label === "string", "a text for people, or nothing");
-  must("input", input, isSchema(input) || isPlainObject(input), "z.object({ … }) of its arguments");
+  const isNamed = originalName === undefined || typeof originalName === "string";
+  must("original name", originalName, isNamed, "what the tool is called where it comes from, or nothing");
+  must("input", input, isSchema(input) || isJsonSchemaInput(input), "z.object({ … }) of its arguments");
   must("output", output, output === undefined || isSchema(output), "a schema of the result's value, or nothing");
-  must("run", run, typeof run === "function", "a function that does it");
-  must("reconcile", reconcile, reconcile === undefined || typeof reconcile === "function", "a function, or nothing");
+  must(
+    "inject",
+    inject,
+    inject === undefined || isPlainObject(inject),
+    "the kinds of its injections by name, or nothing",
+  );
+  const owner = `the tool "${tool}"`;
+  checkEffect(owner, effect, "invalid_tool");
+  if (safety !== undefined) checkOptions(`the safety of ${owner}`, safety, safetyOptions, "invalid_tool");
+  if (execution !== undefined) checkOptions(`the execution of ${owner}`, execution, executionOptions, "invalid_tool");
+}
+
+/** Refuse functions that are none, and injections that nothing of ours made. */
+function checkBodies(
+  parts: {
+    readonly [Part in keyof ToolDefinition<string, ToolInput, InjectMap, unknown>]?: unknown;
+  },
+): void {
+  const { name, run, reconcile, prepareArguments, inject } = parts;
+  checkToolName(name);
+  const must = mustBe(String(name));
+  const isFunction = (given: unknown): boolean => typeof given === "function";
+  must("run", run, !("run" in parts) || isFunction(run), "a function that does it, or leave it out");
+  must("reconcile", reconcile, reconcile === undefined || isFunction(reconcile), "a function, or nothing");
+  const mends = prepareArguments === undefined || isFunction(prepareArguments);
+  must("prepareArguments", prepareArguments, mends, "a function, or nothing");
   must("inject", inject, inject === undefined || isPlainObject(inject), "{ name: State.from(…) }, or nothing");
   for (const [name, injection] of Object.entries(isPlainObject(inject) ? inject : {})) {
     const made = isPlainObject(injection) && typeof injection["resolve"] === "function";
     must(`injection "${name}"`, injection, made, "what from(…) of a state or a context, or secret(…), makes");
   }
-  checkEffect(owner, effect, "invalid_tool");
-  if (safety !== undefined) checkOptions(`the safety of ${owner}`, safety, safetyOptions, "invalid_tool");
-  if (execution !== undefined) checkOptions(`the execution of ${owner}`, execution, executionOptions, "invalid_tool");
+}
+
+/** What a tool without a body cannot have: its call is a question, which nobody tries again and nobody else answers. */
+function checkClient(parts: { readonly name: string; readonly retry?: unknown; readonly reconcile?: unknown }): void {
+  const { name: tool, retry, reconcile } = parts;
+  const taken = tool === approveKey || tool === inDoubtKey;
+  const what = taken
+    ? `the tool "${tool}" has no run, and its name is the key of another question`
+    : `the tool "${tool}" has no run, and a ${retry !== undefined ? "retry" : "reconcile"}`;
+  if (!taken && retry === undefined && reconcile === undefined) return;
+  throw new StatewrightError("invalid_tool", {
+    what,
+    next: taken
+      ? "Rename it"
+      : "Leave that out, or give it a run: the application that answers it does what has to be done",
+    place: { tool },
+  });
+}
+
+const nothingHidden: Readonly<Record<string, never>> = Object.freeze({});
+
+function noBody(): never {
+  throw new TypeError("it has no body: the application answers its calls");
+}
+
+function mustBe(tool: string): (part: string, given: unknown, fits: boolean, wanted: string) => void {
+  return (part, given, fits, wanted) => {
+    if (fits) return;
+    throw new StatewrightError("invalid_tool", {
+      what: `the ${part} of the tool "${tool}" is ${describeValue(given)}`,
+      next: `Give ${wanted}`,
+      place: { tool },
+    });
+  };
+}
+
+/** A JSON Schema without what checks it would let anything through. */
+function isJsonSchemaInput(input: unknown): boolean {
+  return isPlainObject(input) && isPlainObject(input["jsonSchema"]) && typeof input["validate"] === "function";
 }
 
 /** Tell whether a value is a tool: what `defineTool` makes, or an object with a spec and a call. */
@@ -314,6 +512,19 @@ async function resolveInjected(
     }
   }
   return Object.freeze(values);
+}
+
+/** How an attempt may end: unfit values from a program without types are refused. */
+function checkEnding(tool: string, { graceMs, onError }: Pick<ToolSpecParts, "graceMs" | "onError">): void {
+  const must = mustBe(tool);
+  const isGrace = graceMs === undefined || (typeof graceMs === "number" && graceMs >= 0 && graceMs < Infinity);
+  must("graceMs", graceMs, isGrace, "milliseconds from 0, or leave it out");
+  const isPolicy =
+    onError === undefined ||
+    onError === "return" ||
+    onError === "fail" ||
+    (isPlainObject(onError) && typeof onError["message"] === "string");
+  must("onError", onError, isPolicy, '"return", "fail" or { message: "what the model reads" }');
 }
 
 function checkToolPolicy(

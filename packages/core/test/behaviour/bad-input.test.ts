@@ -247,7 +247,7 @@ const places: Readonly<Record<string, Place>> = {
     graph: (give) => around(bad(async (_, { step }) => ({ n: await step(fromJavaScript<string>(give()), () => 2) }))),
     good: "key",
     codes: ["invalid_option"],
-    takes: ["a text", "a lone surrogate", "a huge text"],
+    takes: ["a text", "a huge text"],
   },
   "the payload of a question": {
     graph: (give) =>
@@ -570,7 +570,7 @@ describe("what a tool hands over", () => {
       if (event.type === "tool.update") updates.push(event.partial);
     });
     const { result } = handle;
-    await world.advance(1_000);
+    await world.advance(10_000);
     const answer = (await result).state.messages.at(-1);
     if (answer?.role !== "tool") throw new Error("the call has no answer");
     return { answer, text: JSON.stringify(answer.content), updates };

@@ -370,7 +370,7 @@ test("T20 injected values are in no checkpoint, no start event, no cause of an e
     turns,
   });
   const failure = loop.start().result.catch((error: unknown) => error);
-  await loop.world.advance(100);
+  await loop.world.advance(10_000);
   const error = await failure;
   expect(isStatewrightError(error, "node_failed")).toBe(true);
   const told = [

@@ -446,7 +446,7 @@ describe("policies", () => {
     expect(refused.result.status).toBe("done");
   });
 
-  test("S1.22, S1.78, S1.79, S1.80, S1.81, S1.82, S1.83, S1.84, S1.85 what a tool touches is declared, typed and seen by middleware", async () => {
+  test("S1.22, S1.78, S1.79, S1.80, S1.81, S1.82, S1.83, S1.84, S1.85, S1.86 what a tool touches is declared, typed and seen by middleware", async () => {
     const safety: ToolSafety = {
       access: "write",
       network: ["pay.example"],
@@ -455,6 +455,7 @@ describe("policies", () => {
       spend: { maxUsd: 5 },
       confirm: "policy",
       roots: ["/tree"],
+      redact: { args: ["card.number"] },
     };
     let seen: unknown;
     const tool = defineTool({

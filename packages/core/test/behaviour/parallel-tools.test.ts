@@ -637,6 +637,7 @@ describe("updates", () => {
       input,
       effect: "pure",
       timeoutMs: 100,
+      graceMs: 200,
       run: (_args, { update, signal }) =>
         new Promise((resolve) => {
           signal.addEventListener("abort", () => update?.({ content: "late" }));

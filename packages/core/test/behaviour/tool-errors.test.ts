@@ -492,9 +492,10 @@ describe("what a tool may return", () => {
     expect(textIn(answersIn(done)[2])).not.toContain("SENTINEL");
   });
 
-  test("a large result arrives whole", async () => {
+  test("a large result arrives whole where its limits let it", async () => {
     const big = "x".repeat(1_000_000);
-    const done = await talk({ tools: [toolThat(() => big)], turns: [[call("act")], ["ok"]] });
+    const limits = { artifactBytes: 1_000_000, resultBytes: 1_000_000 };
+    const done = await talk({ tools: [toolThat(() => big)], limits, turns: [[call("act")], ["ok"]] });
     expect(textIn(answersIn(done)[0])).toBe(big);
   });
 });

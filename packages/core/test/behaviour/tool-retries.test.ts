@@ -1,6 +1,20 @@
 import { describe, expect, test, vi } from "vitest";
 import * as z from "zod";
-import { defineMiddleware, defineTool, systemWorld, ToolError, type ToolErrorKind } from "../../src/index.ts";
+import {
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  defineTool,
+  END,
+  memoryStore,
+  messages,
+  run,
+  START,
+  systemWorld,
+  ToolError,
+  type ToolErrorKind,
+  toolNode,
+} from "../../src/index.ts";
 import { whenAborted } from "../../src/run/abort.ts";
 import { leftToDie } from "../support/failure.ts";
 import {
@@ -234,6 +248,47 @@ describe("retry", () => {
   });
 });
 
+test("F18 attempts at a call that fails in passing are those of one row; a once tool is not tried again after its attempt started, save when it says itself that nothing happened", async () => {
+  const ran: string[] = [];
+  const flaky = (name: string, more: object, fail: () => unknown) =>
+    defineTool({
+      name,
+      description: "Fails in passing.",
+      input,
+      ...more,
+      run: (_args, { attempt }) => {
+        ran.push(name);
+        return attempt < 3 ? (fail() as Promise<never>) : "there";
+      },
+    });
+  const retry = { attempts: 3, initialMs: 1, jitter: 0 };
+  const busy = (): Promise<never> => Promise.reject(ToolError.unavailable("busy"));
+  const tools = [
+    flaky("idem", { effect: "idempotent", retry }, busy),
+    flaky("once_says_no", { retry: { ...retry, on: ["unavailable"] } }, busy),
+    flaky("once_plain", { retry: { ...retry, on: ["unavailable"] } }, () => Promise.reject(new Error("no"))),
+    flaky(
+      "once_slow",
+      { retry: { ...retry, on: ["unavailable"] }, timeoutMs: 10, graceMs: 0 },
+      () => new Promise(() => undefined),
+    ),
+  ];
+  const store = memoryStore();
+  const done = await pass({ tools, store, turns: [tools.map(({ name }) => call(name)), ["ok"]] });
+  expect(answersIn(done).map(textIn)).toEqual(["there", "there", "no", "Timed out after 10 ms"]);
+  const rows = (await store.effects("t", "main")).filter(({ kind }) => kind === "tool");
+  expect(rows.map(({ name, attempts, state }) => [name, attempts, state]).sort()).toEqual([
+    ["idem", 3, "ok"],
+    ["once_plain", 1, "ok"],
+    ["once_says_no", 3, "ok"],
+    ["once_slow", 1, "ok"],
+  ]);
+  expect(ran.filter((name) => name.startsWith("once_p") || name.startsWith("once_slow"))).toEqual([
+    "once_plain",
+    "once_slow",
+  ]);
+});
+
 describe("time limits", () => {
   test("S1.23 a slow tool is answered with a timeout when its limit has passed, its signal fires, and what comes late is dropped and logged", async () => {
     const world = virtualWorld();
@@ -245,6 +300,7 @@ describe("time limits", () => {
         input,
         effect: "pure",
         timeoutMs: 100,
+        graceMs: 0,
         run: (_args, { signal, clock }) =>
           new Promise((resolve, reject) => {
             const began = clock.monotonic();
@@ -322,6 +378,7 @@ describe("cancelling a run", () => {
           name: "slow",
           description: "Slow.",
           input,
+          graceMs: 50,
           run: () =>
             new Promise((resolve, reject) =>
               world.schedule.after(100, () =>
@@ -333,6 +390,7 @@ describe("cancelling a run", () => {
         const handle = loop.start();
         await world.advance(10);
         handle.cancel("enough");
+        await world.advance(60);
         const end = await handle.result;
         await world.advance(500);
         expect([end.status, loop.requests.length]).toEqual(["cancelled", 1]);
@@ -399,6 +457,43 @@ describe("cancelling a run", () => {
       process.off("warning", onWarning);
     }
   });
+});
+
+test("thirty thousand calls leave no timer and no row in the making, and one listener for each task at most", async () => {
+  const { addEventListener } = EventTarget.prototype;
+  let added = 0;
+  EventTarget.prototype.addEventListener = function (
+    this: EventTarget,
+    ...given: Parameters<EventTarget["addEventListener"]>
+  ) {
+    if (this instanceof AbortSignal) added += 1;
+    addEventListener.apply(this, given);
+  } as EventTarget["addEventListener"];
+  try {
+    const tool = defineTool({
+      name: "act",
+      description: "Act.",
+      input,
+      effect: "pure",
+      timeoutMs: 5_000,
+      graceMs: 1_000,
+      run: () => "x",
+    });
+    const world = virtualWorld();
+    const graph = defineGraph({ name: "many", state: defineState({ messages: messages() }) })
+      .nodes({ tools: toolNode({ tools: [tool] }) })
+      .edges({ [START]: "tools", tools: END });
+    const content = Array.from({ length: 1_000 }, (_, n) => call("act", {}, `c${n}`));
+    const asking = { role: "assistant", id: "asking", finish: "calls", content } as const;
+    for (let time = 0; time < 30; time++) {
+      const end = await run(graph, { world, input: { messages: [asking] } }).result;
+      expect(end.state.messages).toHaveLength(1_001);
+    }
+    expect([world.timers, world.lines]).toEqual([0, []]);
+    expect(added).toBeLessThanOrEqual(2 * 30);
+  } finally {
+    EventTarget.prototype.addEventListener = addEventListener;
+  }
 });
 
 test("a retry function that throws has not said yes: the call is answered with the failure that it was asked about", async () => {

@@ -23,10 +23,10 @@ function wayOut(from: string): readonly string[] {
   throw new Error(`no way out of ${from}`);
 }
 
-test("the machine of a call is left only through answered, by every arrow, and its row says where a call stood at a crash", async () => {
+test("K3 the machine of a call is left only through answered, by every arrow, and its row says where a call stood at a crash", async () => {
   expect(new Set(paths.map(({ state }) => state.value))).toEqual(new Set(["answered"]));
   const kernel = createKernel(toolCallMachine);
-  expect(arrows.length).toBeGreaterThan(30);
+  expect(arrows.length).toBeGreaterThan(25);
   for (const { from, event, to } of arrows) {
     const [entered] = kernel.step(kernel.restore(from), { type: event });
     expect([from, event, entered.value]).toEqual([from, event, to]);
@@ -92,19 +92,17 @@ test("the machine of a call is left only through answered, by every arrow, and i
 test("nobody is answered without the after hooks, and nothing is executed before it was checked", () => {
   for (const { steps } of paths) {
     const values = steps.map(({ state }) => String(state.value));
-    expect(values.slice(-4)).toEqual(["after", "formatted", "persisted", "answered"]);
+    // Where nobody keeps artifacts, nothing is persisted.
+    const end = values.filter((value) => value !== "persisted").slice(-3);
+    expect(end).toEqual(["after", "formatted", "answered"]);
     if (values.includes("executing"))
       expect(values.slice(0, 6)).toEqual(["received", "resolved", "validated", "admitted", "started", "before"]);
   }
 });
 
-test("states that a call stands in have an arrow for skip and cancel until it is in its after hooks", () => {
-  for (const [name, state] of Object.entries(toolCallMachine.states)) {
-    const leaves = ["after", "formatted", "persisted", "answered", "rejected", "skipped", "cancelled"].includes(name);
-    expect([name, state.ownEvents.includes("call.skipped"), state.ownEvents.includes("call.cancelled")]).toEqual([
-      name,
-      !leaves,
-      !leaves,
-    ]);
-  }
+test("a cancel finds a call wherever it waits for something, and a skip only one that has not begun", () => {
+  const having = (event: string): readonly string[] =>
+    Object.entries(toolCallMachine.states).flatMap(([name, state]) => (state.ownEvents.includes(event) ? [name] : []));
+  expect(having("call.skipped")).toEqual(["received"]);
+  expect(having("call.cancelled")).toEqual(["received", "before", "waitingHuman", "executing", "retryWait"]);
 });

@@ -5,13 +5,17 @@
 import * as z from "zod";
 import {
   type AssistantMessage,
+  approval,
+  type ConversationTypes,
   callsOf,
   defineContext,
   defineGraph,
   defineState,
   END,
   type FinishReason,
+  type Graph,
   type Inspector,
+  type InterruptShape,
   type Json,
   list,
   type MemoryStore,
@@ -36,6 +40,7 @@ import {
   type ToolCallBlock,
   type ToolMessage,
   type ToolNodeOptions,
+  type ToolRegistry,
   type ToolResult,
   toolNode,
 } from "../../src/index.ts";
@@ -73,25 +78,44 @@ export function rawCall(name: string, raw: string, id = `id_${name}`): ToolCallB
 }
 
 export interface LoopOptions {
-  readonly tools: readonly DeskTool[];
+  readonly tools: readonly DeskTool[] | ToolRegistry<ChatState, DeskContext>;
   readonly turns: readonly Turn[];
   readonly middleware?: readonly Middleware<DeskContext, ChatState>[];
   readonly strategy?: ToolNodeOptions<ChatState, DeskContext>["strategy"];
   readonly maxConcurrency?: number;
-  readonly onInvalidCall?: "repair" | "fail";
+  readonly onInvalidCall?: ToolNodeOptions<ChatState, DeskContext>["onInvalidCall"];
+  /** The id of the model; what stands before its slash is its provider. */
+  readonly model?: string;
+  readonly maxSteps?: number;
+  readonly steering?: ToolNodeOptions<ChatState, DeskContext>["steering"];
+  readonly maxCalls?: number;
+  readonly inbox?: "one" | "all";
   readonly store?: Store | "none";
   readonly world?: VirtualWorld;
   readonly context?: { readonly customer?: string; readonly client?: { readonly key: string } };
   readonly secrets?: SecretSource;
   readonly inspect?: Inspector;
+  /** Cancels the run. */
+  readonly signal?: AbortSignal;
+  readonly toolUpdates?: boolean;
   /** Nobody reads the events. */
   readonly deaf?: boolean;
   readonly finish?: FinishReason;
+  /** False: the model cannot see. */
+  readonly images?: boolean;
+  readonly limits?: ToolNodeOptions<ChatState, DeskContext>["limits"];
+  readonly artifacts?: ToolNodeOptions<ChatState, DeskContext>["artifacts"];
+  /** Middleware of the graph. */
+  readonly policies?: readonly Middleware[];
+  /** Questions besides `approve`. */
+  readonly interrupts?: InterruptShape;
 }
 
 export type ChatResult = RunResult<ChatState>;
 
 export interface Loop {
+  readonly graph: Graph<ConversationTypes>;
+  readonly store: Store | undefined;
   readonly world: VirtualWorld;
   readonly events: readonly RunEvent[];
   /** The bytes of every request. */
@@ -99,7 +123,7 @@ export interface Loop {
   readonly requests: readonly ModelRequest[];
   /** Everything that was handed to the store, as text. */
   readonly saved: () => string;
-  readonly start: () => RunHandle<ChatState>;
+  readonly start: (input?: Message) => RunHandle<ChatState>;
   readonly again: (
     answers?: Readonly<Record<string, unknown>>,
     other?: { readonly store?: Store; readonly secrets?: SecretSource },
@@ -120,9 +144,14 @@ export function toolLoop(options: LoopOptions): Loop {
     ...(strategy === undefined ? {} : { strategy }),
     ...(maxConcurrency === undefined ? {} : { maxConcurrency }),
     ...(onInvalidCall === undefined ? {} : { onInvalidCall }),
+    ...(options.steering === undefined ? {} : { steering: options.steering }),
+    ...(options.maxCalls === undefined ? {} : { maxCalls: options.maxCalls }),
+    ...(options.limits === undefined ? {} : { limits: options.limits }),
+    ...(options.artifacts === undefined ? {} : { artifacts: options.artifacts }),
   });
   const model: Model = {
-    id: "scripted",
+    id: options.model ?? "scripted",
+    images: options.images,
     respond: async (request) => {
       wires.push(JSON.stringify(request));
       requests.push(structuredClone(request));
@@ -135,7 +164,14 @@ export function toolLoop(options: LoopOptions): Loop {
       return { content, finish: calls ? (options.finish ?? "calls") : "stop" };
     },
   };
-  const graph = defineGraph({ name: "desk", state: Chat, context: Desk })
+  const graph = defineGraph({
+    name: "desk",
+    state: Chat,
+    context: Desk,
+    ...(options.inbox === undefined ? {} : { inbox: options.inbox }),
+    interrupts: { approve: approval, ...options.interrupts },
+    ...(options.policies === undefined ? {} : { middleware: options.policies }),
+  })
     .nodes({
       model: async (state, runtime) => ({
         messages: [
@@ -146,7 +182,9 @@ export function toolLoop(options: LoopOptions): Loop {
     })
     .edges({
       [START]: "model",
-      model: route(["tools", END], (state) => (lastCalls(state.messages) ? "tools" : END)),
+      model: route(["tools", "model", END], (state) =>
+        lastCalls(state.messages) ? "tools" : state.messages.at(-1)?.role === "user" ? "model" : END,
+      ),
       tools: "model",
     });
   const common = {
@@ -154,20 +192,25 @@ export function toolLoop(options: LoopOptions): Loop {
     world,
     context: options.context ?? {},
     ...(options.secrets === undefined ? {} : { secrets: options.secrets }),
+    ...(options.maxSteps === undefined ? {} : { maxSteps: options.maxSteps }),
     ...(options.inspect === undefined ? {} : { inspect: options.inspect }),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+    ...(options.toolUpdates === undefined ? {} : { toolUpdates: options.toolUpdates }),
   };
   const listen = (handle: RunHandle<ChatState>): RunHandle<ChatState> => {
     if (options.deaf !== true) handle.on((event) => events.push(event));
     return handle;
   };
   return {
+    graph,
+    store,
     world,
     events,
     wires,
     requests,
     saved: () => commits.join("\n"),
-    start: () =>
-      listen(run(graph, { ...common, ...(store === undefined ? {} : { store }), input: { messages: [user("go")] } })),
+    start: (input = user("go")) =>
+      listen(run(graph, { ...common, ...(store === undefined ? {} : { store }), input: { messages: [input] } })),
     again: (answers = {}, other = {}) =>
       listen(
         resume(graph, {

@@ -53,24 +53,7 @@ test("S1.1 a registered tool is found by its name, and by no other", () => {
 });
 
 test("S1.31, S1.33, S1.34, S1.35 empty names, spaces, more than 64 characters, and what a provider must escape are refused with the name and the rule", () => {
-  const refused = [
-    "",
-    " ",
-    "a b",
-    " a",
-    "a\n",
-    "a".repeat(65),
-    "a.b",
-    "a/b",
-    "a:b",
-    "a-b",
-    "GetWeather",
-    "météo",
-    "1a",
-    "_a",
-    "a{",
-    'a"b',
-  ];
+  const refused = ["", " ", "a b", " a", "a\n", "a".repeat(65), "a.b", "a/b", "a:b", "météo", "1a", "a{", 'a"b'];
   for (const name of refused) {
     for (const register of [
       () => named(name),

@@ -5,7 +5,7 @@
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { fork, resume, run, type Store, type World } from "@statewright/core";
+import { fork, longTermStore, resume, run, type Store, type World } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
 import { migrations } from "../../src/schema.ts";
@@ -44,6 +44,9 @@ async function write(store: Store, world: World): Promise<void> {
   await fork(asks, { store, world, thread: "done", at: middle?.id ?? 0, name: "side", update: { log: ["otherwise"] } });
   await run(breaks, { ...given, thread: "failed" }).result.catch(isExpected);
   await run(nests, { ...given, thread: "inside" }).result;
+  const notes = longTermStore(store, { world }).under("golden", "notes");
+  await notes.put("stays", { text: "A word that is found" });
+  await notes.put("ends", "soon", { ttlMs: 60_000 });
   await new Promise<void>((hangs) => {
     run(dies, { ...given, thread: "dead", context: { isBroken: true, hangs } }).result.catch(isExpected);
   });

@@ -2,12 +2,12 @@
 import { existsSync, readFileSync } from "node:fs";
 import Database from "better-sqlite3";
 
-/** Names of all tables that hold rows, but those of SQLite itself. */
+/** Names of all tables that hold rows, but those of SQLite itself and of its index of words. */
 export function tablesOf(file: string): readonly string[] {
   return ask(file, (db) =>
     db
       .prepare<[], string>(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name",
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name",
       )
       .pluck()
       .all(),

@@ -1,13 +1,15 @@
 /** Small rows to write, and promises for commits. */
-import type {
-  CheckpointWrite,
-  Claim,
-  Commit,
-  DeltaRow,
-  EffectRow,
-  InterruptRow,
-  RunRow,
-  Store,
+import {
+  type ArtifactWrite,
+  type CheckpointWrite,
+  type Claim,
+  type Commit,
+  type DeltaRow,
+  type EffectRow,
+  type InterruptRow,
+  keyOfBody,
+  type RunRow,
+  type Store,
 } from "@statewright/core";
 
 export const graph = { graph: "g", version: 1, shape: "s1", at: 1_000 };
@@ -88,4 +90,25 @@ export async function itemsOf(store: Store, thread: string): Promise<readonly st
   const head = await store.head(thread);
   const rows = head === undefined ? [] : await store.state(thread, head.id);
   return rows.flatMap(({ deltas }) => deltas.flatMap(({ text }) => JSON.parse(text) as string[]));
+}
+
+/** An artifact of a call, text or bytes. */
+export async function artifact(body: string | Uint8Array, name = "notes.txt"): Promise<ArtifactWrite> {
+  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
+  const row = {
+    key: await keyOfBody(bytes),
+    name,
+    mimeType: "text/plain",
+    bytes: bytes.length,
+    text: typeof body === "string",
+    redaction: "none",
+    tool: "search",
+    run: "r1",
+    branch: "main",
+    step: 1,
+    task: "1:0",
+    call: "c1",
+    at: 1_000,
+  } as const;
+  return { row, body: bytes };
 }

@@ -1,5 +1,6 @@
 /** A graph that has changed while runs of it are open: what goes on, and what is parked, in memory and in a file. */
 import {
+  approval,
   checkRuns,
   defineGraph,
   defineMiddleware,
@@ -419,7 +420,12 @@ describe.each(places)("%s", (_name, open) => {
         defineTool({ name, description: "Sends.", input, effect: "idempotent", run: () => "sent" });
       const asks = defineMiddleware({ name: "asks", beforeTool: ({ call }) => interruptFor(call, "a letter") });
       const agent = (version: number, name: string, input: z.ZodObject) =>
-        defineGraph({ name: "agent", version, state: defineState({ messages: messages() }) })
+        defineGraph({
+          name: "agent",
+          version,
+          state: defineState({ messages: messages() }),
+          interrupts: { approve: approval },
+        })
           .nodes({
             model: ({ messages: said }) => (said.length > 1 ? {} : { messages: [letter] }),
             tools: toolNode({ tools: [send(name, input)], middleware: [asks] }),

@@ -10,9 +10,9 @@ import { getState, listRuns, memoryStore, run, type Store, sqliteStore } from "s
 import { afterAll, expect, test } from "vitest";
 import { answer, asking } from "../support/answering.ts";
 
-/** How many races; more by STATEWRIGHT_RACES. */
-const races = Number(process.env["STATEWRIGHT_RACES"] ?? 1_000);
-const processRaces = Math.ceil(races / 50);
+/** How many races; all with STATEWRIGHT_WHOLE=1, more by STATEWRIGHT_RACES. */
+const races = Number(process.env["STATEWRIGHT_RACES"] ?? (process.env["STATEWRIGHT_WHOLE"] === "1" ? 1_000 : 200));
+const processRaces = Math.ceil(races / 20);
 
 const home = mkdtempSync(join(tmpdir(), "statewright-races-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));

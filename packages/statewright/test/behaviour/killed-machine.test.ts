@@ -1,7 +1,8 @@
-/** A real process that runs a machine drawn by hand is killed by SIGKILL at each point, and another goes on. */
+/** A real process that runs a machine drawn by hand is killed by SIGKILL at every third point, or at all, and another goes on. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { type CrashOutcome, killAt, untilDone } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 
@@ -35,7 +36,7 @@ test("E53 killed at each point between its first commit and its last, an order i
   expect(points).toContain("inside ship");
   expect(points.length).toBeGreaterThan(20);
   const wrong: string[] = [];
-  const waiting = [...points];
+  const waiting = process.env["STATEWRIGHT_WHOLE"] === "1" ? [...points] : points.filter((_, nth) => nth % 3 === 0);
   const worker = async (): Promise<void> => {
     for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
       const outcome = await killAt({ script, env, folder: place(point), point });

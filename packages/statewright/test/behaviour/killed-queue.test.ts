@@ -1,7 +1,8 @@
-/** A real process with inputs in line is killed by SIGKILL around each of its commits. */
+/** A real process with inputs in line is killed by SIGKILL around its commits: at every third point, or at all. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { killAt, untilDone } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 
@@ -27,7 +28,8 @@ test("E27 wherever a process is killed, every queued input begins once, in its o
   const points = (whole.lives[0]?.points ?? []).filter((point) => !point.startsWith("told"));
   expect(points.length).toBeGreaterThan(20);
   const wrong: string[] = [];
-  const waiting = points.map((point) => ({ point, life: 1 }));
+  const tried = process.env["STATEWRIGHT_WHOLE"] === "1" ? points : points.filter((_, nth) => nth % 3 === 0);
+  const waiting = tried.map((point) => ({ point, life: 1 }));
   const worker = async (): Promise<void> => {
     for (let death = waiting.shift(); death !== undefined; death = waiting.shift()) {
       const outcome = await killAt({ ...life(death.point), ...death });

@@ -1,7 +1,8 @@
-/** A real process that waits for a timer is killed by SIGKILL, and so is the one that fires it, each at each point. */
+/** A real process that waits for a timer is killed by SIGKILL, and so is the one that fires it: at every third point, or at all. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { type CrashOutcome, killAt, untilDone } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 
@@ -48,7 +49,7 @@ test("E39 a timer of weeks outlives its process: another fires it once on return
   expect(deaths).toContainEqual({ point: "inside remind", life: 2 });
   expect(deaths.length).toBeGreaterThan(12);
   const wrong: string[] = [];
-  const waiting = [...deaths];
+  const waiting = process.env["STATEWRIGHT_WHOLE"] === "1" ? [...deaths] : deaths.filter((_, nth) => nth % 3 === 0);
   const worker = async (): Promise<void> => {
     for (let death = waiting.shift(); death !== undefined; death = waiting.shift()) {
       const outcome = await killAt({ ...life(`${death.point} ${death.life}`), ...death });

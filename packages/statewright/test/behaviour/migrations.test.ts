@@ -1,6 +1,7 @@
 /** Threads brought to a newer version of their graph: the state, names, and what is under way, in memory and in a file. */
 import { virtualClock } from "@statewright/testing";
 import {
+  approval,
   checkRuns,
   defineGraph,
   defineMiddleware,
@@ -373,7 +374,12 @@ describe.each(places)("%s", (_name, open) => {
       finish: "calls",
     } as const;
     const agent = (version: number, name: string) =>
-      defineGraph({ name: "agent", version, state: defineState({ messages: messages() }) })
+      defineGraph({
+        name: "agent",
+        version,
+        state: defineState({ messages: messages() }),
+        interrupts: { approve: approval },
+      })
         .nodes({
           model: ({ messages: said }) => (said.length > 1 ? {} : { messages: [asking] }),
           tools: toolNode({

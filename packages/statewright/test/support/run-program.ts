@@ -5,10 +5,10 @@ import { fileURLToPath } from "node:url";
 /** What the program printed; rejects with its errors when it does not end well. */
 export function runProgram(
   program: URL,
-  options: { readonly cwd: string; readonly env?: Record<string, string> },
+  options: { readonly cwd: string; readonly env?: Record<string, string>; readonly args?: readonly string[] },
 ): Promise<string> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [fileURLToPath(program)], {
+    const child = spawn(process.execPath, [fileURLToPath(program), ...(options.args ?? [])], {
       cwd: options.cwd,
       env: { PATH: process.env["PATH"], ...options.env },
       stdio: ["ignore", "pipe", "pipe"],

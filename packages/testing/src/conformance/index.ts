@@ -1,6 +1,11 @@
 /** Conformance suites: what every implementation of a contract must do, as data for any test runner. */
 // biome-ignore lint/performance/noBarrelFile: the entry of a package
+export { type ArtifactTest, artifactConformance } from "./artifacts.ts";
 export { type CacheTest, cacheConformance } from "./cache.ts";
+export { wordConformance } from "./long-term.ts";
+export { type ModelTest, type ModelUnderTest, modelConformance, type OpenModel } from "./models.ts";
 export { fill as fillThread, portrait as portraitOf } from "./portrait.ts";
 export { storeConformance } from "./store.ts";
 export type { StoreTest, StoreUnderTest } from "./store-test.ts";
+export type { PackWorld } from "./tool-run.ts";
+export { type ToolPack, type ToolSamples, type ToolTest, toolConformance } from "./tools.ts";

@@ -27,11 +27,12 @@ export const movingTests: readonly StoreTest[] = [
       row: {},
       branches: [],
       runs: [],
-      lines: filledLines.map((line) => ({ line, history: [], effects: [], interrupts: [] })),
+      lines: filledLines.map((line) => ({ line, history: [], effects: [], interrupts: [], inbox: [] })),
       states: {},
       questions: [],
       timers: [],
       events: [],
+      artifacts: [],
     };
     same(await portrait(store, "t"), nothing, "the deleted thread");
     same(

@@ -1,10 +1,11 @@
 /** A thread with a row of every kind, and all that a store tells of a thread. */
 import type { CheckpointRow, Claim, Store } from "@statewright/core";
-import { checkpoint, delta, effect, interrupt, request, run, tell, timer } from "./store-rows.ts";
+import { artifact, checkpoint, delta, effect, interrupt, letter, request, run, tell, timer } from "./store-rows.ts";
 
 /**
  * A thread that waits: seven checkpoints on its branch and two calls of inner graphs, one of them kept; a fork; a journal
- * with every class of effect; an open and an answered question; timers; a finished, a waiting and a queued run; facts.
+ * with every class of effect; an open and an answered question; timers; a finished, a waiting and a queued run; letters; facts;
+ * three calls that gave two artifacts.
  */
 export async function fill(store: Store, thread: string): Promise<Claim> {
   const claim = await store.claim(request(thread));
@@ -51,6 +52,11 @@ export async function fill(store: Store, thread: string): Promise<Claim> {
   await commit({
     run: { ...second, status: "waiting" },
     effects: [effect({ step: 6, task: "6:0", key: "step", kind: "step", effect: "idempotent", outcome: "7" })],
+    artifacts: [
+      await artifact(`text of ${thread}`, { run: "r2", call: "c1" }),
+      await artifact(`text of ${thread}`, { run: "r2", call: "c2", name: "again.txt" }),
+      await artifact(new Uint8Array([0, 255, 128]), { run: "r2", call: "c3", mimeType: "image/png", text: false }),
+    ],
     interrupts: [
       interrupt({
         id: "6:0",
@@ -81,6 +87,8 @@ export async function fill(store: Store, thread: string): Promise<Claim> {
     key: "third",
   } as const;
   await store.enqueue({ thread, run: queued, stops: "interrupt" });
+  await store.post({ thread, ...letter({ id: "l1", messages: `["of ${thread}"]` }) });
+  await store.post({ thread, branch: "b", ...letter({ id: "l1", kind: "followUp" }) });
   return claim;
 }
 
@@ -106,7 +114,15 @@ export async function portrait(store: Store, thread: string): Promise<object> {
     questions: (await store.questions({ thread })).map(({ thread: _of, place: _place, ...each }) => each),
     timers: (await store.timers({ thread })).map(({ thread: _of, ...each }) => each),
     events: await store.events(thread, { after: 0, limit: 1_000 }),
+    artifacts: await artifactsPortrait(store, thread),
   };
+}
+
+async function artifactsPortrait(store: Store, thread: string): Promise<readonly object[]> {
+  const rows = await store.artifacts.list(thread);
+  return Promise.all(
+    rows.map(async (row) => ({ row, body: [...((await store.artifacts.read(thread, row.key)) ?? [])] })),
+  );
 }
 
 /** The order of channels is a store's own. */
@@ -121,5 +137,6 @@ async function linePortrait(store: Store, thread: string, line: string) {
     history: await store.history(thread, { branch: line, limit: 1_000 }),
     effects: await store.effects(thread, line),
     interrupts: await store.interrupts(thread, line),
+    inbox: await store.inbox(thread, line),
   };
 }

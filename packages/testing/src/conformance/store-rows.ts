@@ -1,17 +1,21 @@
 /** Rows to give to a store, and the few steps in which tests write and read them. */
-import type {
-  CheckpointRow,
-  CheckpointWrite,
-  Claim,
-  ClaimRequest,
-  Commit,
-  DeltaRow,
-  EffectRow,
-  InterruptRow,
-  RunRow,
-  StatewrightError,
-  Store,
-  TimerRow,
+import {
+  type ArtifactRow,
+  type ArtifactWrite,
+  type CheckpointRow,
+  type CheckpointWrite,
+  type Claim,
+  type ClaimRequest,
+  type Commit,
+  type DeltaRow,
+  type EffectRow,
+  type InterruptRow,
+  keyOfBody,
+  type LetterWrite,
+  type RunRow,
+  type StatewrightError,
+  type Store,
+  type TimerRow,
 } from "@statewright/core";
 import { holds } from "./assert.ts";
 
@@ -141,6 +145,10 @@ export function effect(more: Partial<EffectRow> & { readonly step: number }): Ef
   };
 }
 
+export function letter(more: Partial<LetterWrite>): Omit<LetterWrite, "thread"> {
+  return { id: "l1", kind: "steer", messages: '["m"]', at: 300, ...more };
+}
+
 export function interrupt(more: Partial<InterruptRow>): InterruptRow {
   return {
     id: "i",
@@ -161,4 +169,26 @@ export function timer(more: Partial<TimerRow>): Omit<TimerRow, "thread" | "branc
 
 export function run(id: string): RunRow {
   return { id, thread: "t", branch: "main", graph: "g", version: 1, status: "running", attempt: 1, startedAt: 100 };
+}
+
+/** An artifact of a call; its key is that of its body. */
+export async function artifact(body: string | Uint8Array, more: Partial<ArtifactRow> = {}): Promise<ArtifactWrite> {
+  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
+  const row: ArtifactRow = {
+    key: await keyOfBody(bytes),
+    name: "notes.txt",
+    mimeType: "text/plain",
+    bytes: bytes.length,
+    text: true,
+    redaction: "none",
+    tool: "search",
+    run: "r1",
+    branch: "main",
+    step: 1,
+    task: "1:0",
+    call: "c1",
+    at: 110,
+    ...more,
+  };
+  return { row, body: bytes };
 }

@@ -1,8 +1,11 @@
 /** What every store must do: run each test against a store of your own. */
 import type { EffectRow, Store } from "@statewright/core";
+import { artifactTests } from "./artifacts.ts";
 import { refused, same } from "./assert.ts";
 import { childLineTests } from "./child-lines.ts";
 import { eventTests } from "./events.ts";
+import { inboxTests } from "./inbox.ts";
+import { longTermTests } from "./long-term.ts";
 import { movingTests } from "./moving-threads.ts";
 import { questionTests } from "./questions.ts";
 import { queueTests } from "./queue.ts";
@@ -406,8 +409,11 @@ export const storeConformance: readonly StoreTest[] = [
 
   ...questionTests,
   ...queueTests,
+  ...longTermTests,
+  ...inboxTests,
   ...eventTests,
   ...movingTests,
+  ...artifactTests,
 
   storeTest("history comes in pages, newest first", async ({ store }) => {
     const thread = await start(store, "t");

@@ -1,12 +1,5 @@
 /** A graph under test: the same shape, with every tool, node and model behind a door that a crash can shut. */
-import {
-  type Graph,
-  type GraphDefinition,
-  type GraphTypes,
-  type Model,
-  type Tool,
-  toolRegistry,
-} from "@statewright/core";
+import type { Graph, GraphDefinition, GraphTypes, Model, Tool, ToolRegistry } from "@statewright/core";
 import type { ToolExecuted } from "./trace.ts";
 
 type AnyTool = Tool<never, never>;
@@ -24,7 +17,6 @@ export interface Instruments {
 
 /** The graph, seen through instruments. The original is not touched. */
 export function instrument<Types extends GraphTypes>(graph: Graph<Types>, instruments: Instruments): Graph<Types> {
-  const tools = new Map(graph.tools.map((tool) => [tool.spec.name, watchTool(tool, instruments)]));
   const { name, version, state, context, interrupts, input, output, edges } = graph;
   return Object.freeze({
     name,
@@ -35,21 +27,20 @@ export function instrument<Types extends GraphTypes>(graph: Graph<Types>, instru
     input,
     output,
     private: graph.private,
+    inbox: graph.inbox,
+    middleware: graph.middleware,
     edges,
-    nodes: new Map([...graph.nodes].map(([key, node]) => [key, watchNode(node, tools, instruments)])),
-    tools: [...tools.values()],
+    nodes: new Map([...graph.nodes].map(([key, node]) => [key, watchNode(node, instruments)])),
+    tools: graph.tools.map((tool) => watchTool(tool, instruments)),
     get machine() {
       return graph.machine;
     },
   });
 }
 
-function watchNode(node: NodeRecord, tools: ReadonlyMap<string, AnyTool>, instruments: Instruments): NodeRecord {
+function watchNode(node: NodeRecord, instruments: Instruments): NodeRecord {
   const { alive, model } = instruments;
-  const registry =
-    node.tools === undefined
-      ? undefined
-      : toolRegistry(node.tools.registry.names().flatMap((name) => tools.get(name) ?? []));
+  const watched = node.tools === undefined ? undefined : watchRegistry(node.tools, instruments);
   const body: Body = (state, runtime) =>
     alive() ? node.body(state, model === undefined ? runtime : (withModel(runtime, model) as never)) : never();
   return {
@@ -58,9 +49,39 @@ function watchNode(node: NodeRecord, tools: ReadonlyMap<string, AnyTool>, instru
     ...(node.subgraph === undefined
       ? {}
       : { subgraph: { ...node.subgraph, graph: instrument(node.subgraph.graph as Graph, instruments) } }),
-    ...(node.tools === undefined || registry === undefined ? {} : { tools: { ...node.tools, registry } }),
+    ...(node.tools === undefined || watched === undefined ? {} : { tools: { ...node.tools, ...watched } }),
   };
 }
+
+/** The registry of a tool node with a door before each tool; what is changed in the original counts here too. */
+function watchRegistry(
+  { registry, defined }: NonNullable<NodeRecord["tools"]>,
+  instruments: Instruments,
+): Pick<NonNullable<NodeRecord["tools"]>, "registry" | "defined"> {
+  const doors = new WeakMap<AnyTool, AnyTool>();
+  const watch = (tool: AnyTool): AnyTool => {
+    const known = doors.get(tool) ?? watchTool(tool, instruments);
+    doors.set(tool, known);
+    return known;
+  };
+  const sets = new WeakMap<Tools, Tools>();
+  const watchAll = (tools: Tools): Tools => {
+    const known = sets.get(tools) ?? new Map([...tools].map(([name, tool]) => [name, watch(tool)]));
+    sets.set(tools, known);
+    return known;
+  };
+  const watched: ToolRegistry<never, never> = {
+    ...registry,
+    get: (name) => {
+      const tool = registry.get(name);
+      return tool === undefined ? undefined : watch(tool);
+    },
+    tools: () => watchAll(registry.tools()),
+  };
+  return { registry: watched, defined: watchAll(defined) };
+}
+
+type Tools = ReadonlyMap<string, AnyTool>;
 
 interface AsksModels {
   readonly model: (call: { readonly model: Model }, key?: string) => Promise<unknown>;
@@ -73,7 +94,7 @@ function withModel(runtime: AsksModels, model: Model): AsksModels {
 }
 
 function watchTool(tool: AnyTool, { alive, executed }: Instruments): AnyTool {
-  const { spec, reconcile } = tool;
+  const { spec, resolve, reconcile, prepareArguments } = tool;
   return {
     spec,
     call: (state, runtime, call) => {
@@ -82,6 +103,8 @@ function watchTool(tool: AnyTool, { alive, executed }: Instruments): AnyTool {
       executed({ type: "tool.executed", tool: spec.name, callId: call.id, attempt, idempotencyKey, args: call.args });
       return tool.call(state, runtime, call);
     },
+    ...(resolve === undefined ? {} : { resolve: (source) => resolve.call(tool, source) }),
+    ...(prepareArguments === undefined ? {} : { prepareArguments: (args) => prepareArguments.call(tool, args) }),
     ...(reconcile === undefined
       ? {}
       : { reconcile: (state, runtime, call) => (alive() ? reconcile.call(tool, state, runtime, call) : never()) }),

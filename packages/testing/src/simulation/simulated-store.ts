@@ -72,6 +72,7 @@ export function simulatedStore(
         }),
       enqueue: (put) => write(() => owner.enqueue(put)),
       dequeue: (thread, run, ended) => write(() => owner.dequeue(thread, run, ended)),
+      post: (letter) => write(() => owner.post(letter)),
     }),
   };
 }

@@ -1,0 +1,23 @@
+/** Download: the signal goes on to the request, so that a cancelled call leaves no socket open. */
+import { defineTool, ToolError } from "statewright";
+import * as z from "zod";
+
+export const download = defineTool({
+  name: "download",
+  label: "Download File",
+  description: "Download what a web address has and say how large it is.",
+  input: z.object({ url: z.url({ protocol: /^https?$/ }).describe("Web address, http or https") }),
+  effect: "pure",
+  safety: { access: "read", network: true },
+  run: async ({ url }, { signal, update }) => {
+    signal.throwIfAborted();
+    const response = await fetch(url, { signal });
+    if (!response.ok) throw ToolError.failed(`${url} answered ${response.status}.`);
+    let size = 0;
+    for await (const part of response.body ?? []) {
+      size += part.byteLength;
+      update?.({ content: `${size} bytes so far`, details: { size } });
+    }
+    return { content: `Downloaded ${size} bytes from ${url}`, details: { size } };
+  },
+});

@@ -1,0 +1,21 @@
+import { call } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { calculator, evaluate } from "../src/calculator.ts";
+import { talk, textOfResult } from "./support/talk.ts";
+
+test("S4.13 an expression and its value; what is none is an error that quotes it", async () => {
+  const { results } = await talk(
+    [calculator],
+    [call("calculator", { expression: "1+2" }), call("calculator", { expression: "process.exit()" })],
+  );
+  expect(results().map(textOfResult)).toEqual(["1+2 = 3", "Invalid expression: process.exit()"]);
+  expect(results().map(({ isError }) => isError)).toEqual([false, true]);
+});
+
+test("products before sums, parentheses before both, and nothing that is not arithmetic", () => {
+  expect(evaluate("1 + 2 * 3")).toBe(7);
+  expect(evaluate("(1 + 2) * -3 / 2")).toBe(-4.5);
+  expect(evaluate("10 - 4 - 3")).toBe(3);
+  for (const text of ["", "1 +", "(1", "1 2", "1 / 0", "2 ** 3", "alert(1)", "1)"])
+    expect(evaluate(text)).toBeUndefined();
+});

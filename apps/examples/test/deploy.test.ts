@@ -1,0 +1,117 @@
+import { call, virtualClock } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { deploy, deployApp, deployConsole } from "../src/deploy.ts";
+import { begin, schemaOf, talk, textOfResult, wireText } from "./support/talk.ts";
+
+const texts = [
+  "[1/4] Building image...",
+  "[2/4] Running tests...",
+  "[3/4] Pushing to registry...",
+  "[4/4] Rolling out...",
+];
+const phases = ["Building image", "Running tests", "Pushing to registry", "Rolling out"];
+
+test("S0.48 S2.48 each step is told before its two seconds of work, with its place and its name", async () => {
+  const live = begin([deployApp], [call("deploy_app", { env: "production" })]);
+  await live.world.settle();
+  for (const [index] of texts.entries()) {
+    expect(live.updates()).toEqual(
+      texts.slice(0, index + 1).map((content, step) => ({
+        content,
+        details: { step: step + 1, total: 4, phase: phases[step] },
+      })),
+    );
+    await live.world.advance(1_999);
+    expect(live.updates()).toHaveLength(index + 1);
+    await live.world.advance(1);
+  }
+  expect(await live.end()).toBe("done");
+  expect(deployApp.spec).toMatchObject({
+    label: "Deploy App",
+    description: "Deploy the application to production.",
+  });
+});
+
+test("S0.49 S2.49 the answer names where it was deployed, by default staging, which no schema requires", async () => {
+  const { results, wires } = await talk(
+    [deployApp],
+    [call("deploy_app", { env: "production" }), call("deploy_app", {}), call("deploy_app", { env: 7 })],
+  );
+  const [production, staging, wrong] = results();
+  expect(textOfResult(production)).toBe("Successfully deployed to production");
+  expect(production?.details).toEqual({ env: "production", status: "success" });
+  expect(textOfResult(staging)).toBe("Successfully deployed to staging");
+  expect(wrong?.error?.kind).toBe("invalid_args");
+  expect(schemaOf(wires[0])).toEqual({
+    type: "object",
+    properties: { env: { type: "string", description: "Target environment", default: "staging" } },
+  });
+});
+
+test("S0.50 S2.50 a stop before a step: cancelled, and only the steps before it were told", async () => {
+  for (const step of [1, 2, 3, 4]) {
+    const live = begin([deployApp], [call("deploy_app", { env: "production" })]);
+    await live.world.advance((step - 1) * 2_000 + 1_000);
+    expect(live.updates()).toHaveLength(step);
+    live.handle.cancel("stop");
+    expect(await live.end()).toBe("cancelled");
+    expect(live.updates()).toHaveLength(step);
+    expect(live.results()[0]?.error?.kind).toBe("cancelled");
+  }
+});
+
+test("S0.51 S2.51 the console, byte for byte", async () => {
+  let printed = "";
+  const world = virtualClock();
+  let ended = false;
+  const program = deploy(
+    (text) => {
+      printed += text;
+    },
+    { world },
+  ).then(() => {
+    ended = true;
+  });
+  while (!ended) if (!(await world.next())) await new Promise((resolve) => setImmediate(resolve));
+  await program;
+  expect(printed).toBe(
+    [
+      "",
+      "🚀 Starting deploy...",
+      ...texts.map((text) => `  ${text}`),
+      "  ✅ deploy complete",
+      "Successfully deployed to production. The deployment completed all 4 stages.",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("S0.51 S2.51 a deployment that fails, and a line of progress, on the console", async () => {
+  let printed = "";
+  const live = begin([deployApp], [call("deploy_app", { env: 7 })]);
+  const shown = deployConsole((text) => {
+    printed += text;
+  });
+  await live.end();
+  for (const event of live.events) shown(event);
+  expect(printed).toBe("\n🚀 Starting deploy...\n  ❌ deploy failed\nDone.\n");
+  printed = "";
+  shown({
+    type: "tool.progress",
+    seq: 1,
+    at: 0,
+    node: "tools",
+    task: "1:0",
+    callId: "c",
+    tool: "deploy_app",
+    text: "Halfway",
+  });
+  expect(printed).toBe("  💬 Halfway\n");
+});
+
+test("S0.53 S2.53 the model reads the last text and none of the steps", async () => {
+  const { wires } = await talk([deployApp], [call("deploy_app", { env: "production" })]);
+  expect(wires).toHaveLength(2);
+  expect(wireText(wires[1])).toContain("Successfully deployed to production");
+  for (const text of texts) expect(wireText(wires[1])).not.toContain(text);
+});

@@ -1,0 +1,131 @@
+import { call, failWith } from "@statewright/testing";
+import { bitopDialect, defineMiddleware, defineTool, deny, piDialect, yoagentDialect } from "statewright";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { analyse } from "../src/analysis.ts";
+import { calculator } from "../src/calculator.ts";
+import { piReader, yoagentReader } from "../src/readers.ts";
+import { processRows } from "../src/rows.ts";
+import { talk } from "./support/talk.ts";
+
+const shows = defineTool({
+  name: "show",
+  description: "Shows a picture as its partial result.",
+  input: z.object({}),
+  run: (_args, { update }) => {
+    update?.({ content: [{ type: "image", mimeType: "image/png", data: "AA==" }] });
+    return "shown";
+  },
+});
+
+test("S0.63 S2.69 the lines of a reader: started, partial text, progress, and how it ended", async () => {
+  const { events } = await talk(
+    [analyse, calculator, processRows, shows],
+    [
+      [call("process_rows", { total: 101 })],
+      [call("analyse", {})],
+      [call("calculator", { expression: "1+" })],
+      [call("show", {})],
+    ],
+  );
+  let printed = "";
+  const read = yoagentReader((text) => {
+    printed += text;
+  });
+  for (const event of events) read(event);
+  expect(printed.split("\n")).toEqual([
+    "⏳ process_rows started",
+    "  📊 process_rows: Processed 0/101 rows",
+    "  📊 process_rows: Processed 100/101 rows",
+    "✅ process_rows",
+    "⏳ analyse started",
+    "  💬 analyse: Starting analysis...",
+    "  💬 analyse: Almost done...",
+    "✅ analyse",
+    "⏳ calculator started",
+    "❌ calculator",
+    "⏳ show started",
+    "✅ show",
+    "",
+  ]);
+});
+
+test("D15 D16 D23 every dialect begins and ends each call once, also one that was refused, and the agent's end is last", async () => {
+  const { events } = await talk(
+    [calculator],
+    [
+      [
+        call("calculator", { expression: "1+2" }, { id: "good" }),
+        call("unknown_tool", {}, { id: "unknown" }),
+        call("calculator", { expression: 7 }, { id: "invalid" }),
+      ],
+    ],
+  );
+  const dialects = {
+    yoagent: {
+      translate: yoagentDialect(),
+      names: ["AgentStart", "TurnStart", "ToolExecutionStart", "ToolExecutionEnd", "TurnEnd", "AgentEnd"],
+    },
+    pi: {
+      translate: piDialect(),
+      names: ["agent_start", "turn_start", "tool_execution_start", "tool_execution_end", "turn_end", "agent_end"],
+    },
+    bitop: {
+      translate: bitopDialect(),
+      names: ["agent_start", "turn_start", "tool_start", "tool_end", "turn_end", "agent_end"],
+    },
+  } as const;
+  for (const { translate, names } of Object.values(dialects)) {
+    const told = events.flatMap((event) => [...translate(event)] as readonly { readonly type: string }[]);
+    const count = (name: string) => told.filter(({ type }) => type === name).length;
+    expect(names.map(count)).toEqual([1, 2, 3, 3, 2, 1]);
+    expect(told[0]?.type).toBe(names[0]);
+    expect(told.at(-1)?.type).toBe(names[5]);
+  }
+});
+
+test("D15 a denied call has an end of its own name where a dialect knows one", async () => {
+  const no = defineMiddleware({ name: "no", beforeTool: () => deny("not today") });
+  const { createAgent } = await import("statewright");
+  const { beginWith } = await import("./support/talk.ts");
+  const live = beginWith([call("calculator", { expression: "1+2" })], (model, world) =>
+    createAgent({ name: "denier", model, tools: [calculator], middleware: [no] }).run({ input: "Go.", world }),
+  );
+  await live.end();
+  const translate = bitopDialect();
+  const told = live.events.flatMap((event) => translate(event).map(({ type }) => type));
+  expect(told).toContain("tool_denied");
+  expect(told).not.toContain("tool_end");
+});
+
+test("D16 a run that fails ends its agent too, with the reason", async () => {
+  const fails = failWith(new Error("no such model"));
+  const { events } = await talk([calculator], [fails, fails, fails]);
+  const translate = piDialect();
+  const told = events.flatMap((event) => [...translate(event)]);
+  expect(told.at(-1)).toMatchObject({
+    type: "agent_end",
+    status: "failed",
+    error: expect.stringContaining("no such model"),
+  });
+});
+
+test("arguments, partial results and results, in the manner of pi", async () => {
+  const { events } = await talk(
+    [calculator, processRows],
+    [[call("process_rows", { total: 1 })], [call("calculator", { expression: "x" })]],
+  );
+  let printed = "";
+  const read = piReader((text) => {
+    printed += text;
+  });
+  for (const event of events) read(event);
+  expect(printed.split("\n")).toEqual([
+    'Starting process_rows with args: {"total":1}',
+    'Update from process_rows: "Processed 0/1 rows"',
+    'Tool process_rows completed: [{"type":"text","text":"Processed all 1 rows"}]',
+    'Starting calculator with args: {"expression":"x"}',
+    'Tool calculator failed: [{"type":"text","text":"Invalid expression: x"}]',
+    "",
+  ]);
+});

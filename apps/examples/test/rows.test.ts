@@ -1,0 +1,44 @@
+import { call } from "@statewright/testing";
+import { defineTool } from "statewright";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { processRows } from "../src/rows.ts";
+import { begin, talk, textOfResult, wireText } from "./support/talk.ts";
+
+test("S0.43 S2.43 rows are told at every hundredth, and the last text counts them all", async () => {
+  const { results, updates, wires } = await talk([processRows], [call("process_rows", { total: 250 })]);
+  expect(updates()).toEqual(
+    [0, 100, 200].map((row) => ({ content: `Processed ${row}/250 rows`, details: { progress: row / 250 } })),
+  );
+  expect(textOfResult(results()[0])).toBe("Processed all 250 rows");
+  expect(wireText(wires[1])).not.toContain("Processed 100/250");
+});
+
+test("S0.43 S2.43 a stop at a row: the call is cancelled, and no row after it is processed", async () => {
+  const live = begin([processRows], [call("process_rows", { total: 1_000 })]);
+  await live.world.advance(250);
+  live.handle.cancel("enough");
+  expect(await live.end()).toBe("cancelled");
+  expect(live.updates()).toHaveLength(3);
+  expect(live.results()[0]?.error?.kind).toBe("cancelled");
+  expect(live.world.timers).toBe(0);
+  expect(live.wires).toHaveLength(1);
+});
+
+test("S0.45 S2.45 with nobody listening a partial result is not even built", async () => {
+  let built = 0;
+  const tool = defineTool({
+    name: "count",
+    description: "Counts the partial results that it builds.",
+    input: z.object({}),
+    run: (_args, { update }) => {
+      update?.({ content: `partial ${++built}` });
+      return "done";
+    },
+  });
+  const { createAgent } = await import("statewright");
+  const { say, scriptedModel } = await import("@statewright/testing");
+  const agent = createAgent({ name: "quiet", model: scriptedModel([call("count", {}), say("Done.")]), tools: [tool] });
+  expect((await agent.run({ input: "Go." }).result).status).toBe("done");
+  expect(built).toBe(0);
+});

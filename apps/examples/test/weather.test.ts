@@ -1,0 +1,49 @@
+import { call } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { currentWeather, weatherInUnits } from "../src/weather.ts";
+import { schemaOf, talk, textOfResult, wireText } from "./support/talk.ts";
+
+test("S0.28 S2.28 the weather tool shows its one argument, answers in one text, and names a missing city without running", async () => {
+  const { wires, results, events } = await talk(
+    [currentWeather],
+    [call("get_weather", {}), call("get_weather", { city: "Paris" })],
+  );
+  expect(currentWeather.spec.label).toBe("Weather");
+  expect(wires[0]?.tools[0]?.description).toBe("Get current weather for a city.");
+  expect(schemaOf(wires[0])).toEqual({
+    type: "object",
+    properties: { city: { type: "string", description: "City name" } },
+    required: ["city"],
+  });
+  const [missing, found] = results();
+  expect(missing).toMatchObject({ isError: true, error: { kind: "invalid_args" } });
+  expect(textOfResult(missing)).toContain("missing city");
+  expect(events.filter(({ type }) => type === "tool.started")).toHaveLength(1);
+  expect(found?.content).toEqual([{ type: "text", text: "Weather in Paris: 72°F, sunny" }]);
+  expect(found).not.toHaveProperty("details");
+});
+
+test("S4.14 units are an enum for every provider, and the text and the details follow them", async () => {
+  const { wires, results } = await talk(
+    [weatherInUnits],
+    [
+      call("weather_in_units", { location: "Oslo", units: "celsius" }),
+      call("weather_in_units", { location: "Oslo", units: "fahrenheit" }),
+      call("weather_in_units", { location: "Oslo" }),
+      call("weather_in_units", { location: "toString" }),
+    ],
+  );
+  expect(schemaOf(wires[0])).toMatchObject({
+    properties: { units: { type: "string", enum: ["celsius", "fahrenheit"] } },
+    required: ["location"],
+  });
+  expect(wireText(wires[0])).not.toMatch(/anyOf|oneOf/);
+  expect(results().map(textOfResult)).toEqual([
+    "Weather in Oslo: cloudy, 7°C",
+    "Weather in Oslo: cloudy, 45°F",
+    "Weather in Oslo: cloudy, 45°F",
+    "There is no weather station in toString.",
+  ]);
+  expect(results()[0]?.details).toEqual({ temperature: 7, condition: "cloudy", humidity: 81, location: "Oslo" });
+  expect(results()[2]?.details).toMatchObject({ temperature: 45 });
+});

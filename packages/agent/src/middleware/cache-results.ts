@@ -1,0 +1,79 @@
+/** Results of pure tools, kept for calls with the same arguments. */
+import {
+  checkOptions,
+  defineMiddleware,
+  type Middleware,
+  optionNames,
+  StatewrightError,
+  type ToolResult,
+  type ToolSpec,
+} from "@statewright/core";
+import { textOfArgs } from "./same-args.ts";
+
+/** What `cacheResults` takes. */
+export interface CacheResultsOptions {
+  /** How long a result counts, in milliseconds. */
+  readonly ttlMs: number;
+  /** How many results are kept; those that were not asked for longest go first. Default 1,000. */
+  readonly maxEntries?: number;
+  /** The tools whose results are kept; all that may be when absent. */
+  readonly tools?: readonly string[];
+}
+
+interface Kept {
+  readonly until: number;
+  readonly result: ToolResult;
+}
+
+/**
+ * Answer a call with what the same call gave before. Only tools with the effect `pure` and without hidden arguments: what
+ * those give may be another customer's. Errors, and results that change state or end the run, are not kept. The cache is of
+ * this process: a restart begins with an empty one.
+ */
+export function cacheResults(options: CacheResultsOptions): Middleware {
+  checkOptions(
+    "cacheResults",
+    options,
+    optionNames<CacheResultsOptions>({ ttlMs: true, maxEntries: true, tools: true }),
+  );
+  const { ttlMs, maxEntries = 1_000, tools } = options;
+  if (!(typeof ttlMs === "number" && ttlMs > 0) || !(Number.isInteger(maxEntries) && maxEntries >= 1))
+    throw new StatewrightError("invalid_option", {
+      what: "cacheResults needs a time above 0 and room for 1 result or more",
+      next: "Give cacheResults({ ttlMs: 60_000 })",
+    });
+  const listed = tools === undefined ? undefined : new Set(tools);
+  const kept = new Map<string, Kept>();
+  const numbers: WeakMap<ToolSpec, number> = new WeakMap();
+  let specs = 0;
+  const keyOf = (tool: ToolSpec, args: unknown): string | undefined => {
+    const text = textOfArgs(args);
+    if (text === undefined) return undefined;
+    const number = numbers.get(tool) ?? ++specs;
+    numbers.set(tool, number);
+    return `${number} ${text}`;
+  };
+  return defineMiddleware({
+    name: "cacheResults",
+    aroundTool: async ({ call, tool }, next, { clock }) => {
+      const mayKeep =
+        tool.effect === "pure" && Object.keys(tool.inject).length === 0 && listed?.has(tool.name) !== false;
+      const key = mayKeep ? keyOf(tool, call.args) : undefined;
+      if (key === undefined) return next(call);
+      const found = kept.get(key);
+      kept.delete(key);
+      if (found !== undefined && found.until > clock.now()) {
+        kept.set(key, found);
+        return { ...found.result, attempts: 0, elapsedMs: 0 };
+      }
+      const result = await next(call);
+      if (result.isError || result.command !== undefined || result.terminate === true) return result;
+      kept.set(key, { until: clock.now() + ttlMs, result });
+      for (const oldest of kept.keys()) {
+        if (kept.size <= maxEntries) break;
+        kept.delete(oldest);
+      }
+      return result;
+    },
+  });
+}

@@ -1,0 +1,140 @@
+/** Limits to how many calls a run and a thread make. The counts stand in the state, so no restart forgets them. */
+import {
+  abort,
+  type Channel,
+  checkOptions,
+  defineMiddleware,
+  type Middleware,
+  optionNames,
+  reduce,
+  type Schema,
+  StatewrightError,
+  ToolError,
+} from "@statewright/core";
+import { earlierSiblings, messagesIn } from "./calls-in.ts";
+
+/** How many calls may be made. */
+export interface CallLimits {
+  readonly perRun?: number;
+  readonly perThread?: number;
+}
+
+/** What `limitCalls` takes: limits to calls of any tool, and to those of one. */
+export interface LimitCallsOptions extends CallLimits {
+  readonly tools?: { readonly [tool: string]: CallLimits };
+  /** The model reads that there are no more calls (default), or the run ends. */
+  readonly atLimit?: "refuse" | "end";
+}
+
+/** Calls that were made, by tool: on the thread, and in the run that made one last. */
+export interface CallCounts {
+  readonly thread: Readonly<Record<string, number>>;
+  readonly run: string;
+  readonly inRun: Readonly<Record<string, number>>;
+}
+
+interface CallMade {
+  readonly run: string;
+  readonly tool: string;
+}
+
+const counts: Schema<CallCounts | undefined, CallCounts> = {
+  "~standard": {
+    version: 1,
+    vendor: "statewright",
+    validate: (value) =>
+      value === undefined
+        ? { value: { thread: {}, run: "", inRun: {} } }
+        : areCounts(value)
+          ? { value }
+          : { issues: [{ message: "expected counts of calls" }] },
+  },
+};
+
+function areCounts(value: unknown): value is CallCounts {
+  if (typeof value !== "object" || value === null) return false;
+  const { thread, run, inRun } = value as Partial<CallCounts>;
+  return typeof run === "string" && areNumbers(thread) && areNumbers(inRun);
+}
+
+function areNumbers(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return Object.values(value).every((count) => Number.isInteger(count) && count >= 0);
+}
+
+/** The channel that holds the counts: a graph of your own declares it, `defineState({ …, ...callCounts })`. */
+export const callCounts: { readonly callCounts: Channel<CallCounts, CallMade, CallCounts | undefined> } = {
+  callCounts: reduce(counts, (before, { run, tool }: CallMade) => {
+    const inRun = before.run === run ? before.inRun : {};
+    return { thread: oneMore(before.thread, tool), run, inRun: oneMore(inRun, tool) };
+  }) as Channel<CallCounts, CallMade, CallCounts | undefined>,
+};
+
+function oneMore(before: Readonly<Record<string, number>>, tool: string): Readonly<Record<string, number>> {
+  return { ...before, [tool]: (before[tool] ?? 0) + 1 };
+}
+
+/**
+ * Refuse calls over a limit. A call that was run counts, whatever it gave; one that was refused counts no more from the next
+ * message on. Among the calls of one message the first ones get what is left.
+ */
+export function limitCalls(options: LimitCallsOptions): Middleware {
+  checkOptions(
+    "limitCalls",
+    options,
+    optionNames<LimitCallsOptions>({ perRun: true, perThread: true, tools: true, atLimit: true }),
+  );
+  const { tools = {}, atLimit = "refuse" } = options;
+  checkLimits("limitCalls", options);
+  for (const [tool, limits] of Object.entries(tools)) checkLimits(`limitCalls for "${tool}"`, limits);
+  if (atLimit !== "refuse" && atLimit !== "end") throw unfit("limitCalls", "atLimit", '"refuse" or "end"');
+  return defineMiddleware({
+    name: "limitCalls",
+    required: true,
+    channels: callCounts,
+    beforeTool: ({ call }, { state, run }) => {
+      const made = countsIn(state);
+      const inRun = made.run === run.run ? made.inRun : {};
+      const siblings = earlierSiblings(messagesIn(state), call.id).map(({ name }) => name);
+      const same = siblings.filter((name) => name === call.name).length;
+      const own = Object.hasOwn(tools, call.name) ? tools[call.name] : undefined;
+      const reached = [
+        overLimit(options.perRun, totalOf(inRun) + siblings.length, "calls in this run"),
+        overLimit(options.perThread, totalOf(made.thread) + siblings.length, "calls in this conversation"),
+        overLimit(own?.perRun, (inRun[call.name] ?? 0) + same, `calls of "${call.name}" in this run`),
+        overLimit(own?.perThread, (made.thread[call.name] ?? 0) + same, `calls of "${call.name}" in this conversation`),
+      ].find((text) => text !== undefined);
+      if (reached === undefined) return undefined;
+      if (atLimit === "end") return abort(reached);
+      throw new ToolError("limit", `${reached} Go on without this call.`, { disposition: "repair" });
+    },
+    afterTool: ({ call, result }, { run }) => {
+      const { command } = result;
+      if (result.attempts === 0 || Object.hasOwn(command?.update ?? {}, "callCounts")) return undefined;
+      const made: CallMade = { run: run.run, tool: call.name };
+      return { ...result, command: { ...command, update: { ...command?.update, callCounts: made } } };
+    },
+  });
+}
+
+function countsIn(state: unknown): CallCounts {
+  return (state as { readonly callCounts: CallCounts }).callCounts;
+}
+
+function totalOf(made: Readonly<Record<string, number>>): number {
+  return Object.values(made).reduce((sum, count) => sum + count, 0);
+}
+
+function overLimit(limit: number | undefined, before: number, what: string): string | undefined {
+  return limit === undefined || before < limit ? undefined : `The limit of ${limit} ${what} is reached.`;
+}
+
+function checkLimits(owner: string, { perRun, perThread }: CallLimits): void {
+  for (const [name, limit] of Object.entries({ perRun, perThread }))
+    if (limit !== undefined && !(Number.isInteger(limit) && limit >= 0))
+      throw unfit(owner, name, "a whole number from 0");
+}
+
+function unfit(owner: string, option: string, wanted: string): StatewrightError {
+  return new StatewrightError("invalid_option", { what: `the ${option} of ${owner} is unfit`, next: `Give ${wanted}` });
+}

@@ -1,0 +1,105 @@
+/** An agent that is spoken to while it works, and the settings of how its calls share time. */
+import { defineTool, memoryStore, type RunHandle, type Store, steer, textOf } from "@statewright/core";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { type AgentOptions, createAgent } from "../../src/index.ts";
+
+type Settings = Partial<
+  Pick<AgentOptions<never, unknown, unknown>, "strategy" | "steering" | "inbox" | "maxToolCalls">
+>;
+
+/** An agent of three calls, spoken to by `speak` when the first of them runs. */
+async function talk(settings: Settings, speak: (handle: RunHandle<unknown>, store: Store) => Promise<void>) {
+  const store = memoryStore();
+  const ran: string[] = [];
+  const work = defineTool({
+    name: "work",
+    description: "Do one piece of work.",
+    input: z.object({ name: z.string() }),
+    effect: "pure",
+    run: async ({ name }) => {
+      ran.push(name);
+      if (name === "a") await speak(handle, store);
+      return name;
+    },
+  });
+  const model = scriptedModel([
+    ["a", "b", "c"].map((name) => call("work", { name })),
+    say("one"),
+    say("two"),
+    say("three"),
+  ]);
+  const agent = createAgent({ name: "talker", model, instructions: "Be brief.", tools: [work], store, ...settings });
+  const handle = agent.run({ thread: "t", input: "go" });
+  const { state } = await handle.result;
+  const said = state.messages.map((message) => `${message.role}: ${textOf(message)}`);
+  return { said, ran, model, agent };
+}
+
+describe("an agent", () => {
+  test("S2.67 has its system prompt, its tools and the way in which calls are executed as settings", async () => {
+    const { model, ran } = await talk({ strategy: "sequential" }, async () => undefined);
+    expect(ran).toEqual(["a", "b", "c"]);
+    expect(model.requests.map(({ instructions }) => instructions)).toEqual(["Be brief.", "Be brief."]);
+    expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(["work"]);
+  });
+
+  test("skips what it has not begun when a person speaks, and goes on with what was said", async () => {
+    const { said, ran } = await talk({ strategy: "sequential" }, (handle) => handle.steer("stop"));
+    expect(ran).toEqual(["a"]);
+    expect(said.slice(2)).toEqual([
+      "tool: a",
+      "tool: Skipped: a message of the user is queued and comes first.",
+      "tool: Skipped: a message of the user is queued and comes first.",
+      "user: stop",
+      "assistant: one",
+    ]);
+  });
+
+  test("finishes its calls where that is its setting, and takes what waits one by one", async () => {
+    const { said } = await talk({ strategy: "sequential", steering: "finish-batch", inbox: "one" }, async (handle) => {
+      await handle.steer("first");
+      await handle.steer("second");
+      await handle.followUp("last");
+    });
+    expect(said.slice(2)).toEqual([
+      "tool: a",
+      "tool: b",
+      "tool: c",
+      "user: first",
+      "assistant: one",
+      "user: second",
+      "assistant: two",
+      "user: last",
+      "assistant: three",
+    ]);
+  });
+
+  test("is steered by whoever has its store, and runs no more calls than it may", async () => {
+    const { said } = await talk({ maxToolCalls: 2 }, async (_, store) => {
+      await steer(createAgent({ name: "talker", model: scriptedModel([]) }), { store, thread: "t", input: "hurry" });
+    });
+    expect(said.slice(2)).toEqual([
+      "tool: a",
+      "tool: b",
+      "tool: Not run: at most 2 calls of one message are run. Ask again for what is still needed.",
+      "user: hurry",
+      "assistant: one",
+    ]);
+  });
+
+  test("without tools goes on too, when something was said while it spoke", async () => {
+    const model = scriptedModel([say("one"), say("two")]);
+    const agent = createAgent({ name: "plain", model });
+    const handle = agent.run({ input: "go" });
+    let isAsked = false;
+    handle.on(({ type }) => {
+      if (type !== "model.started" || isAsked) return;
+      isAsked = true;
+      void handle.followUp("and then?");
+    });
+    const { state } = await handle.result;
+    expect(state.messages.map(textOf)).toEqual(["go", "one", "and then?", "two"]);
+  });
+});

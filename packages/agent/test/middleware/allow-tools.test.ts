@@ -1,0 +1,41 @@
+import { allowTools } from "@statewright/agent";
+import { isStatewrightError, memoryStore } from "@statewright/core";
+import { call, say } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { answers, desk, noting } from "../support/desk.ts";
+
+test("S1.63 S1.64 S1.87 a tool that is not on the list is refused and told; the model reads it, or the run fails and the call is answered", async () => {
+  const log: string[] = [];
+  const tools = [noting(log, "read"), noting(log, "write")];
+  const script = [[call("read", {}), call("write", {})], say("ok")];
+  const kind = desk({ tools, middleware: [allowTools(["read"])], script });
+  const end = await kind.run().result;
+  expect([end.status, answers(end)]).toEqual(["done", ["read done", '!The tool "write" is not allowed here.']]);
+  const denied = kind.events.flatMap((event) => (event.type === "tool.denied" ? [[event.by, event.tool]] : []));
+  expect(denied).toEqual([["allowTools", "write"]]);
+
+  const store = memoryStore();
+  const strict = desk({ tools, middleware: [allowTools(["read"], { onViolation: "fail" })], script, store });
+  const error = await strict.run().result.catch((thrown: unknown) => thrown);
+  expect([isStatewrightError(error, "tool_failed"), String(error)]).toEqual([true, expect.stringContaining("write")]);
+  expect(strict.events.some(({ type }) => type === "tool.denied")).toBe(true);
+  expect(log).toEqual(["read", "read"]);
+  const after = await strict.resume().result;
+  expect([after.status, answers(after)]).toEqual(["done", ["read done", '!The tool "write" is not allowed here.']]);
+});
+
+test("a function decides by what the tool says of itself", async () => {
+  const log: string[] = [];
+  const agent = desk({
+    tools: [noting(log, "read", { safety: { access: "read" } }), noting(log, "write", { safety: { access: "write" } })],
+    middleware: [allowTools((_call, { safety }) => safety.access === "read")],
+    script: [[call("read", {}), call("write", {})], say("ok")],
+  });
+  await agent.run().result;
+  expect(log).toEqual(["read"]);
+});
+
+test("what is no list is refused", () => {
+  expect(() => allowTools("read" as never)).toThrow(/invalid_option/);
+  expect(() => allowTools([], { onViolation: "warn" as never })).toThrow(/invalid_option/);
+});

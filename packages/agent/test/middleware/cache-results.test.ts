@@ -1,0 +1,82 @@
+import { cacheResults } from "@statewright/agent";
+import { defineTool, secret } from "@statewright/core";
+import { call, say } from "@statewright/testing";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { answers, desk, noting } from "../support/desk.ts";
+
+test("the same call of a pure tool is answered from the cache until its time is over, whatever the order of its arguments", async () => {
+  let runs = 0;
+  const add = defineTool({
+    name: "add",
+    description: "Add.",
+    input: z.object({ a: z.number(), b: z.number() }),
+    effect: "pure",
+    run: ({ a, b }) => {
+      runs += 1;
+      return `${a + b}, run ${runs}`;
+    },
+  });
+  const again = call("add", { b: 2, a: 1 });
+  const agent = desk({
+    tools: [add],
+    middleware: [cacheResults({ ttlMs: 1_000 })],
+    script: [call("add", { a: 1, b: 2 }), again, call("add", { a: 2, b: 2 }), say("ok"), again, say("ok")],
+  });
+  expect(answers(await agent.run().result)).toEqual(["3, run 1", "3, run 1", "4, run 2"]);
+  await agent.world.advance(1_000);
+  expect(answers(await agent.run("again").result).at(-1)).toBe("3, run 3");
+});
+
+test("tools that may change something, tools with hidden arguments and failures are never answered from it", async () => {
+  const log: string[] = [];
+  let failures = 0;
+  const mine = defineTool({
+    name: "mine",
+    description: "Mine.",
+    input: z.object({}),
+    effect: "pure",
+    inject: { key: secret("KEY") },
+    run: () => void log.push("mine"),
+  });
+  const flaky = defineTool({
+    name: "flaky",
+    description: "Flaky.",
+    input: z.object({}),
+    effect: "pure",
+    run: () => {
+      failures += 1;
+      throw new Error("no");
+    },
+  });
+  expect(Object.keys(mine.spec.inject)).toEqual(["key"]);
+  const tools = [noting(log, "write", { effect: "idempotent" }), noting(log, "once", { effect: "once" }), flaky];
+  const names = ["write", "once", "flaky"];
+  const round = names.map((name) => call(name, {}));
+  const agent = desk({ tools, middleware: [cacheResults({ ttlMs: 1_000 })], script: [round, round, say("ok")] });
+  await agent.run().result;
+  expect([log, failures]).toEqual([["write", "once", "write", "once"], 2]);
+  const hook = cacheResults({ ttlMs: 1_000 }).aroundTool;
+  const result = { callId: "c", name: "mine", content: [], isError: false, attempts: 1, elapsedMs: 0 };
+  const at = { call: { id: "c", name: "mine", args: {} }, tool: mine.spec };
+  let made = 0;
+  for (let turn = 0; turn < 2; turn++)
+    await hook?.(at, async () => ({ ...result, attempts: ++made }), { clock: agent.world.clock } as never);
+  expect(made).toBe(2);
+});
+
+test("it holds no more than it may, and forgets what was asked for longest ago", async () => {
+  const log: string[] = [];
+  const texts = ["a", "b", "a", "c", "a", "b"];
+  const agent = desk({
+    tools: [noting(log, "echo", { effect: "pure" })],
+    middleware: [cacheResults({ ttlMs: 1_000, maxEntries: 2 })],
+    script: [...texts.map((text) => call("echo", { text })), say("ok")],
+  });
+  await agent.run().result;
+  expect(log).toEqual(["echo a", "echo b", "echo c", "echo b"]);
+});
+
+test("a time that is none is refused", () => {
+  for (const ttlMs of [0, -1, Number.NaN]) expect(() => cacheResults({ ttlMs })).toThrow(/invalid_option/);
+});

@@ -1,0 +1,37 @@
+import { confinePaths } from "@statewright/agent";
+import { call, say } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { answers, desk, noting } from "../support/desk.ts";
+
+/** A file system of two links. */
+const links = new Map([
+  ["way-out", undefined],
+  ["way-in", "src"],
+]);
+const place = async (_root: string, path: string): Promise<string | undefined> =>
+  links.has(path) ? links.get(path) : path.startsWith("/") ? undefined : path;
+
+test("a path that leaves the workspace is refused with a text that says which, and the tool does not run", async () => {
+  const log: string[] = [];
+  const files = { access: "write", filesystem: "write" } as const;
+  const agent = desk({
+    tools: [noting(log, "save", { safety: { ...files, roots: ["src"] } }), noting(log, "loose", { safety: files })],
+    middleware: [confinePaths({ root: "/work", place, paths: { save: ["text"] } })],
+    script: [
+      [
+        ...["way-in", "src/a", "way-out", "/etc", "docs/a", "src-2"].map((text) => call("save", { text })),
+        call("loose", {}),
+      ],
+      say("ok"),
+    ],
+  });
+  const end = await agent.run().result;
+  expect(log).toEqual(["save way-in", "save src/a"]);
+  const no = '!The path in "text" lies outside the workspace. Give a path inside it.';
+  expect(answers(end).slice(2, 6)).toEqual([no, no, no, no]);
+  expect(answers(end)[6]).toMatch(/nobody said which of its arguments are paths/);
+});
+
+test("a place that is no function, or no list of arguments, is refused", () => {
+  expect(() => confinePaths({ root: "/", paths: {} } as never)).toThrow(/invalid_option/);
+});

@@ -1,0 +1,76 @@
+import { confirmTools } from "@statewright/agent";
+import { call, say } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { answers, desk, noting, questions } from "../support/desk.ts";
+
+test("S1.84 S1.87 a tool that wants confirmation always is paused for a person and then resumed; one that never does is not asked about", async () => {
+  const log: string[] = [];
+  const tools = [
+    noting(log, "deploy", { safety: { access: "write", confirm: "always" } }),
+    noting(log, "wipe", { safety: { access: "destructive", confirm: "never" } }),
+    noting(log, "drop", { safety: { access: "destructive" } }),
+    noting(log, "pay", { safety: { access: "write", spend: true, confirm: "policy" } }),
+    noting(log, "read", { safety: { access: "read" } }),
+    noting(log, "plain"),
+  ];
+  const agent = desk({
+    tools,
+    middleware: [confirmTools()],
+    script: [["deploy", "wipe", "drop", "pay", "read", "plain"].map((name) => call(name, {})), say("ok")],
+  });
+  const open = questions(await agent.run().result);
+  expect(open.map(({ key, payload }) => [key, (payload as { tool: string }).tool])).toEqual([
+    ["approve", "deploy"],
+    ["approve", "drop"],
+    ["approve", "pay"],
+  ]);
+  expect(log).toEqual(["wipe", "read", "plain"]);
+  const [deploy, drop, pay] = open.map(({ id }) => id);
+  const end = await agent.resume({
+    [deploy ?? ""]: true,
+    [drop ?? ""]: { approved: false, reason: "keep it" },
+    [pay ?? ""]: { respond: "paid in cash" },
+  }).result;
+  expect([end.status, log.slice(3)]).toEqual(["done", ["deploy"]]);
+  expect(answers(end)).toEqual([
+    "deploy done",
+    "wipe done",
+    "!A person refused this call: keep it",
+    "paid in cash",
+    "read done",
+    "plain done",
+  ]);
+});
+
+test("a policy of your own decides with its reason, but not over always and never", async () => {
+  const log: string[] = [];
+  const tools = [
+    noting(log, "a", { safety: { access: "write", confirm: "policy" } }),
+    noting(log, "b", { safety: { access: "write", confirm: "always" } }),
+    noting(log, "c", { safety: { access: "write", confirm: "never" } }),
+  ];
+  const policy = confirmTools({
+    policy: ({ args }) => ((args as { text: string }).text === "much" ? "it is much" : false),
+  });
+  const agent = desk({
+    tools,
+    middleware: [policy],
+    script: [[call("a", { text: "much" }), call("a", {}), call("b", {}), call("c", { text: "much" })], say("ok")],
+  });
+  const open = questions(await agent.run().result);
+  expect(open.map(({ payload }) => (payload as { reason: string }).reason)).toEqual(["it is much", "B needs a yes"]);
+  expect(log).toEqual(["a", "c much"]);
+});
+
+test("a question that nobody answers in time is a no", async () => {
+  const log: string[] = [];
+  const agent = desk({
+    tools: [noting(log, "drop", { safety: { access: "destructive" } })],
+    middleware: [confirmTools({ expiresMs: 1_000 })],
+    script: [call("drop", {}), say("ok")],
+  });
+  await agent.run().result;
+  await agent.world.advance(1_001);
+  const end = await agent.resume().result;
+  expect([answers(end), log]).toEqual([["!This call was refused: nobody answered in time"], []]);
+});

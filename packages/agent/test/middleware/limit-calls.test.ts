@@ -1,0 +1,126 @@
+import { createAgent, limitCalls } from "@statewright/agent";
+import {
+  defineGraph,
+  defineState,
+  deny,
+  END,
+  type Middleware,
+  memoryStore,
+  messages,
+  START,
+  type Tool,
+  toolNode,
+  updateState,
+} from "@statewright/core";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import { answers, desk, noting } from "../support/desk.ts";
+
+const ping = (text = "") => call("ping", { text });
+const refused = (text: string): boolean => text.startsWith("!The limit of");
+
+describe("limits", () => {
+  test("to the calls of a run hold over its messages, and a new run begins anew", async () => {
+    const log: string[] = [];
+    const agent = desk({
+      tools: [noting(log, "ping"), noting(log, "pong")],
+      middleware: [limitCalls({ perRun: 3 })],
+      script: [[ping(), call("pong", {})], [ping(), ping()], say("ok"), ping(), say("ok")],
+    });
+    expect(answers(await agent.run().result).map(refused)).toEqual([false, false, false, true]);
+    expect(answers(await agent.run("more").result).map(refused)).toEqual([false, false, false, true, false]);
+    expect(log).toHaveLength(4);
+  });
+
+  test("to the calls of a thread hold over its runs, and those of one tool leave others alone", async () => {
+    const log: string[] = [];
+    const agent = desk({
+      tools: [noting(log, "ping"), noting(log, "pong")],
+      middleware: [limitCalls({ tools: { ping: { perThread: 2 }, pong: { perRun: 1 } } })],
+      script: [[ping(), call("pong", {})], say("ok"), [ping(), ping(), call("pong", {}), call("pong", {})], say("ok")],
+    });
+    await agent.run().result;
+    const end = await agent.run("more").result;
+    expect(answers(end).map(refused)).toEqual([false, false, false, true, false, true]);
+    expect(answers(end)[3]).toBe(
+      '!The limit of 2 calls of "ping" in this conversation is reached. Go on without this call.',
+    );
+  });
+
+  test("may end the run, as cancelled with the reason", async () => {
+    const log: string[] = [];
+    const agent = desk({
+      tools: [noting(log, "ping")],
+      middleware: [limitCalls({ perRun: 1, atLimit: "end" })],
+      script: [ping(), ping()],
+    });
+    expect(await agent.run().result).toMatchObject({
+      status: "cancelled",
+      reason: "The limit of 1 calls in this run is reached.",
+    });
+    expect(log).toEqual(["ping"]);
+  });
+
+  test("give the place of a call that was refused back", async () => {
+    const log: string[] = [];
+    const agent = desk({
+      tools: [noting(log, "ping")],
+      middleware: [
+        limitCalls({ perRun: 1 }),
+        {
+          name: "no x",
+          beforeTool: ({ call: made }) => ((made.args as { text: string }).text === "x" ? deny("no x") : undefined),
+        },
+      ],
+      script: [ping("x"), ping("y"), ping("z"), say("ok")],
+    });
+    expect(answers(await agent.run().result).map(refused)).toEqual([false, false, true]);
+    expect(log).toEqual(["ping y"]);
+  });
+});
+
+test("counts stand in the state: a killed process and a conversation that was cut do not begin anew", async () => {
+  const log: string[] = [];
+  const store = memoryStore();
+  const options = { tools: [noting(log, "ping")], middleware: [limitCalls({ perRun: 2, perThread: 3 })] };
+  const dying = desk({ ...options, store, script: [[ping(), ping()], () => new Promise(() => undefined) as never] });
+  void dying.run().result.catch(() => "died");
+  await dying.world.settle();
+  store.crash();
+  const peer = store.peer();
+  const resumed = await desk({ ...options, store: peer, script: [[ping(), ping()], ping(), say("ok")] }).resume()
+    .result;
+  expect([resumed.status, answers(resumed).map(refused)]).toEqual(["done", [false, false, true]]);
+
+  const cutter = createAgent({
+    name: "desk",
+    model: scriptedModel([ping(), ping(), say("ok")]),
+    ...options,
+    store: peer,
+  });
+  await updateState(cutter, {
+    thread: "t",
+    store: peer,
+    as: "model",
+    values: { messages: resumed.state.messages.map(({ id }) => ({ remove: id })) } as never,
+  });
+  const end = await cutter.run({ thread: "t", input: "again" }).result;
+  expect(answers(end).map(refused)).toEqual([false, true]);
+  expect(log).toHaveLength(3);
+});
+
+test("a graph of your own that lacks the channel of the counts is refused where it is defined", () => {
+  const limits = limitCalls({ perRun: 1 });
+  const tools = toolNode({ tools: [noting([], "ping") as Tool], middleware: [limits] });
+  const define = (channels: Middleware["channels"]) =>
+    defineGraph({ name: "g", state: defineState({ ...channels, messages: messages() }) })
+      .nodes({ tools })
+      .edges({ [START]: "tools", tools: END });
+  expect(() => define({})).toThrow(/"limitCalls" of the tool node "tools" keeps its facts in the channel "callCounts"/);
+  expect(() => define(limits.channels)).not.toThrow();
+});
+
+test("limits that are none are refused", () => {
+  for (const options of [{ perRun: -1 }, { perThread: 1.5 }, { tools: { a: { perRun: Number.NaN } } }])
+    expect(() => limitCalls(options)).toThrow(/invalid_option/);
+});

@@ -1,0 +1,63 @@
+import { limitRate } from "@statewright/agent";
+import { call, say } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { answers, desk, noting } from "../support/desk.ts";
+
+const four = ["a", "b", "c", "d"].map((text) => call("ping", { text }));
+
+test("calls over the rate wait for their turn on the run's clock, in their order", async () => {
+  const log: string[] = [];
+  const agent = desk({
+    tools: [noting(log, "ping")],
+    middleware: [limitRate({ calls: 2, perMs: 1_000 })],
+    script: [four, say("ok")],
+  });
+  const result = agent.run().result;
+  await agent.world.settle();
+  expect(log).toEqual(["ping a", "ping b"]);
+  await agent.world.advance(999);
+  expect(log).toHaveLength(2);
+  await agent.world.advance(1);
+  expect(log).toEqual(["ping a", "ping b", "ping c", "ping d"]);
+  expect([(await result).status, agent.world.timers]).toEqual(["done", 0]);
+});
+
+test("a cancel ends the wait: nothing more is called, and no timer stays", async () => {
+  const log: string[] = [];
+  const agent = desk({
+    tools: [noting(log, "ping")],
+    middleware: [limitRate({ calls: 2, perMs: 1_000 })],
+    script: [four, say("ok")],
+  });
+  const handle = agent.run();
+  await agent.world.settle();
+  handle.cancel("enough");
+  const end = await handle.result;
+  expect([end.status, log, agent.world.timers]).toEqual(["cancelled", ["ping a", "ping b"], 0]);
+  expect(answers(end).map((text) => text.startsWith("!"))).toEqual([false, false, true, true]);
+});
+
+test("calls over the rate may be refused instead, with the time when to try again; tools that are not listed are free", async () => {
+  const log: string[] = [];
+  const agent = desk({
+    tools: [noting(log, "ping"), noting(log, "free")],
+    middleware: [limitRate({ calls: 2, perMs: 1_000, tools: ["ping"], over: "refuse" })],
+    script: [[...four, call("free", {})], say("ok")],
+  });
+  const end = await agent.run().result;
+  expect(answers(end).slice(2)).toEqual([
+    '!Too many calls of "ping". Try again in 1000 ms.',
+    '!Too many calls of "ping". Try again in 1000 ms.',
+    "free done",
+  ]);
+  expect(log).toEqual(["ping a", "ping b", "free"]);
+});
+
+test("a rate that is none is refused", () => {
+  for (const options of [
+    { calls: 0, perMs: 1 },
+    { calls: 1.5, perMs: 1 },
+    { calls: 1, perMs: 0 },
+  ])
+    expect(() => limitRate(options)).toThrow(/invalid_option/);
+});

@@ -1,0 +1,116 @@
+import { confirmTools, redactSecrets } from "@statewright/agent";
+import { defineTool, memoryStore } from "@statewright/core";
+import { call, say } from "@statewright/testing";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { answers, desk, questions } from "../support/desk.ts";
+
+const key = "sk-abcdefghijklmnop0123";
+const word = "hunter2-correct-horse";
+const hidden = [key, word];
+const shows = (value: unknown): boolean => hidden.some((each) => JSON.stringify(value).includes(each));
+
+const leak = defineTool({
+  name: "leak",
+  description: "Tells everything.",
+  input: z.object({ to: z.string() }),
+  safety: { access: "destructive" },
+  run: ({ to }, { update, progress }) => {
+    progress(`with ${key}`);
+    update?.({ content: `half of ${key}`, details: { [word]: [key] } });
+    if (to === "nobody") throw new Error(`cannot use ${key}`);
+    return {
+      content: [
+        { type: "text", text: `key ${key}, ok` },
+        { type: "json", value: { word } },
+      ],
+      value: { key },
+      details: { word },
+    };
+  },
+});
+
+test("S1.86 T26 secrets are blotted out of results, errors, partial results, progress, and arguments in events and questions", async () => {
+  const store = memoryStore();
+  const agent = desk({
+    tools: [leak],
+    store,
+    middleware: [redactSecrets({ texts: [word] }), confirmTools()],
+    script: [[call("leak", { to: `a ${key}` }), call("leak", { to: "nobody" })], say("ok")],
+  });
+  const open = questions(await agent.run().result);
+  expect(open.map(({ payload }) => (payload as { args: unknown }).args)).toEqual([
+    { to: "a [redacted]" },
+    { to: "nobody" },
+  ]);
+  const end = await agent.resume(Object.fromEntries(open.map(({ id }) => [id, true]))).result;
+  expect(answers(end)).toEqual([
+    'key [redacted], ok{"type":"json","value":{"word":"[redacted]"}}',
+    "!cannot use [redacted]",
+  ]);
+  const told = agent.events.filter(({ type }) => type.startsWith("tool."));
+  expect(told.length).toBeGreaterThan(6);
+  expect(told.filter(shows)).toEqual([]);
+  expect(told.filter((event) => JSON.stringify(event).includes("[redacted]")).length).toBeGreaterThan(5);
+  // What the model wrote stays in its own message: a provider must get it back.
+  expect(shows(end.state.messages.filter(({ role }) => role === "tool"))).toBe(false);
+});
+
+const clean = async (text: string, options: Parameters<typeof redactSecrets>[0] = {}): Promise<string> => {
+  const result = {
+    callId: "c",
+    name: "n",
+    content: [{ type: "text" as const, text }],
+    isError: false,
+    attempts: 1,
+    elapsedMs: 0,
+  };
+  const at = { call: { id: "c", name: "n", args: {} }, tool: undefined, result };
+  const [block] = (await redactSecrets(options).afterTool?.(at, {} as never))?.content ?? [];
+  return block?.type === "text" ? block.text : "";
+};
+
+test("known looks and your own are found wherever they stand, and what is too short is no secret", async () => {
+  expect(await clean("a ghp_0123456789abcdefghij b")).toBe("a [redacted] b");
+  expect(await clean("Authorization: Bearer abc.def+ghi/jkl=mno123")).toBe("Authorization: [redacted]");
+  expect(await clean("sk-short and tasks-of-the-day")).toBe("sk-short and tasks-of-the-day");
+  expect(await clean("acme_1234 acme_12", { patterns: [{ prefix: "acme_", atLeast: 4 }], blot: "*" })).toBe(
+    "* acme_12",
+  );
+});
+
+test("no part of a secret text is left, whatever stands around it", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.string({ maxLength: 30 }),
+      fc.string({ maxLength: 30 }),
+      fc.stringMatching(/^[a-z#]{4,12}$/),
+      async (before, after, text) => {
+        expect(
+          await clean(`${before}${text}${after}`, { texts: [text], blot: "" }).then(
+            (shown) => shown.includes(text) && !`${before}${after}`.includes(text[0] ?? ""),
+          ),
+        ).toBe(false);
+      },
+    ),
+    { seed: 7 },
+  );
+});
+
+test("a text of millions of characters that looks like a secret at every place is walked in one go", async () => {
+  const short = "sk-0123 ".repeat(400_000);
+  expect((await clean(short)) === short).toBe(true);
+  expect(await clean("sk-".repeat(1_000_000))).toBe("[redacted]");
+  const almost = "acme_".repeat(50).concat(" ").repeat(10_000);
+  expect((await clean(almost, { patterns: [{ prefix: "acme_", atLeast: 256 }] })) === almost).toBe(true);
+});
+
+test("secrets that are none are refused", () => {
+  for (const options of [
+    { texts: ["abc"] },
+    { patterns: [{ prefix: "", atLeast: 3 }] },
+    { patterns: [{ prefix: "ab", atLeast: 1_000 }] },
+  ])
+    expect(() => redactSecrets(options)).toThrow(/invalid_option/);
+});

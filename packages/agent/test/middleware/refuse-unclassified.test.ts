@@ -1,0 +1,21 @@
+import { refuseUnclassified } from "@statewright/agent";
+import { call, say } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { answers, desk, noting } from "../support/desk.ts";
+
+test("S1.87 S1.93 a tool that says nothing of what it touches is refused with a result that the model can mend, others run", async () => {
+  const log: string[] = [];
+  const agent = desk({
+    tools: [noting(log, "mystery"), noting(log, "read", { safety: { access: "read" } })],
+    middleware: [refuseUnclassified()],
+    script: [[call("mystery", {}), call("read", {})], say("ok")],
+  });
+  const end = await agent.run().result;
+  expect([end.status, log]).toEqual(["done", ["read"]]);
+  expect(answers(end)).toEqual([
+    '!The tool "mystery" does not say what it touches, and such tools are off here. Use another tool.',
+    "read done",
+  ]);
+  const failed = agent.events.flatMap((event) => (event.type === "tool.failed" ? [event.result.error] : []));
+  expect(failed).toMatchObject([{ kind: "denied", disposition: "repair" }]);
+});

@@ -1,0 +1,61 @@
+import { stopLoops } from "@statewright/agent";
+import { memoryStore } from "@statewright/core";
+import { call, say } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { answers, desk, noting } from "../support/desk.ts";
+
+const same = () => call("look", { text: "there" });
+
+test("the same call again and again is refused with a text that says so, then the run ends as cancelled", async () => {
+  const log: string[] = [];
+  const agent = desk({
+    tools: [noting(log, "look")],
+    middleware: [stopLoops({ same: 2, warnings: 1 })],
+    script: [same(), same(), same(), same(), same()],
+  });
+  const end = await agent.run().result;
+  expect(log).toEqual(["look there", "look there"]);
+  expect(end).toMatchObject({ status: "cancelled", reason: 'the model made the same call of "look" 4 times' });
+  expect(answers(end).map((text) => text.slice(0, 23))).toEqual([
+    "look done",
+    "look done",
+    "!You have made this cal",
+    "!The run was ended: the",
+  ]);
+});
+
+test("other arguments, other tools and what a person says begin a new count, and calls of one message count one by one", async () => {
+  const log: string[] = [];
+  const agent = desk({
+    tools: [noting(log, "look"), noting(log, "hear")],
+    middleware: [stopLoops({ same: 2 })],
+    script: [
+      [same(), call("look", { text: "here" }), call("hear", { text: "there" }), same(), same()],
+      say("ok"),
+      [same(), same()],
+      say("ok"),
+    ],
+  });
+  const first = await agent.run().result;
+  expect(answers(first).map((text) => text.startsWith("!"))).toEqual([false, false, false, false, true]);
+  const second = await agent.run("once more").result;
+  expect(answers(second).slice(5)).toEqual(["look done", "look done"]);
+});
+
+test("it is read from the transcript: a new process knows what was called", async () => {
+  const log: string[] = [];
+  const store = memoryStore();
+  const options = { tools: [noting(log, "look")], middleware: [stopLoops({ same: 2 })] };
+  const dying = desk({ ...options, store, script: [same(), same(), () => new Promise(() => undefined) as never] });
+  void dying.run().result.catch(() => "died");
+  await dying.world.settle();
+  store.crash();
+  const next = desk({ ...options, store: store.peer(), script: [same(), same(), same(), say("ok")] });
+  const end = await next.resume().result;
+  expect([end.status, log]).toEqual(["done", ["look there", "look there"]]);
+});
+
+test("numbers that are none are refused", () => {
+  expect(() => stopLoops({ same: 0 })).toThrow(/invalid_option/);
+  expect(() => stopLoops({ warnings: -1 })).toThrow(/invalid_option/);
+});

@@ -1,0 +1,102 @@
+/** An agent on a thread, with what its tools did, what it was answered and what was told. */
+import { createAgent } from "@statewright/agent";
+import {
+  type DefinedTool,
+  defineTool,
+  type Message,
+  type Middleware,
+  memoryStore,
+  type RunEvent,
+  type RunHandle,
+  type RunResult,
+  type Store,
+  type Tool,
+  type ToolMessage,
+  type ToolSafety,
+} from "@statewright/core";
+import {
+  modelThatRefusesBadTranscripts,
+  type ScriptedEntry,
+  scriptedModel,
+  type VirtualClock,
+  virtualClock,
+} from "@statewright/testing";
+import * as z from "zod";
+
+export type DeskState = { readonly messages: readonly Message[] };
+export type DeskResult = RunResult<DeskState>;
+
+/** A tool that notes in `log` that it ran. */
+export function noting(
+  log: string[],
+  name: string,
+  more: Partial<{
+    readonly safety: Partial<ToolSafety>;
+    readonly effect: "pure" | "idempotent" | "once";
+    readonly gives: unknown;
+  }> = {},
+): DefinedTool<string, { readonly text: string }> {
+  return defineTool({
+    name,
+    description: `Does ${name}.`,
+    input: z.object({ text: z.string().default("") }),
+    effect: more.effect ?? "idempotent",
+    ...(more.safety === undefined ? {} : { safety: more.safety }),
+    run: ({ text }) => {
+      log.push(text === "" ? name : `${name} ${text}`);
+      return more.gives ?? `${name} done`;
+    },
+  }) as DefinedTool<string, { readonly text: string }>;
+}
+
+export interface Desk {
+  readonly world: VirtualClock;
+  readonly events: readonly RunEvent[];
+  readonly run: (input?: string) => RunHandle<DeskState>;
+  readonly resume: (answers?: Readonly<Record<string, unknown>>, store?: Store) => RunHandle<DeskState>;
+}
+
+/** An agent whose model follows a script and refuses a transcript that a provider would refuse. */
+export function desk(options: {
+  readonly tools: readonly Tool[];
+  readonly middleware: readonly Middleware[];
+  readonly script: readonly ScriptedEntry[];
+  readonly store?: Store;
+  readonly world?: VirtualClock;
+  readonly maxToolConcurrency?: number;
+}): Desk {
+  const { store = memoryStore(), world = virtualClock(), script, ...rest } = options;
+  const events: RunEvent[] = [];
+  const agent = createAgent({
+    name: "desk",
+    model: modelThatRefusesBadTranscripts(scriptedModel(script)),
+    store,
+    ...rest,
+  });
+  const listen = (handle: RunHandle<DeskState>): RunHandle<DeskState> => {
+    handle.on((event) => events.push(event));
+    return handle;
+  };
+  return {
+    world,
+    events,
+    run: (input = "go") => listen(agent.run({ thread: "t", input, world })),
+    resume: (answers = {}, other = store) => listen(agent.resume({ thread: "t", store: other, world, answers })),
+  };
+}
+
+/** Texts of the answers to calls, an error with `!` before it. */
+export function answers({ state }: DeskResult): readonly string[] {
+  return state.messages
+    .filter((message): message is ToolMessage => message.role === "tool")
+    .map(
+      ({ content, isError }) =>
+        `${isError ? "!" : ""}${content.map((block) => (block.type === "text" ? block.text : JSON.stringify(block))).join("")}`,
+    );
+}
+
+/** The open questions of a run that waits. */
+export function questions(result: DeskResult) {
+  if (result.status !== "waiting") throw new Error(`it is ${result.status}`);
+  return result.interrupts;
+}

@@ -1,0 +1,43 @@
+import type { LanguageModelV2StreamPart, LanguageModelV3StreamPart, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import type { ModelReply } from "@statewright/core";
+import { modelConformance, type OpenModel } from "@statewright/testing/conformance";
+import { test } from "vitest";
+import { aiModel } from "../src/index.ts";
+import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/hand-made.ts";
+
+type AnyPart = LanguageModelV2StreamPart & LanguageModelV3StreamPart & LanguageModelV4StreamPart;
+
+/** An answer as clients stream it: texts and arguments in pieces. */
+function partsOf([answer]: readonly ModelReply[]): AnyPart[] {
+  const parts = (answer?.content ?? []).flatMap((block, index): unknown[] => {
+    const id = `${index}`;
+    if (block.type === "text")
+      return [
+        { type: "text-start", id },
+        { type: "text-delta", id, delta: block.text },
+        { type: "text-end", id },
+      ];
+    if (block.type !== "call") return [];
+    const input = JSON.stringify(block.args);
+    const pieces = input.match(/.{1,7}/gsu) ?? [];
+    return [
+      { type: "tool-input-start", id: block.id, toolName: block.name },
+      ...pieces.map((delta) => ({ type: "tool-input-delta", id: block.id, delta })),
+      { type: "tool-input-end", id: block.id },
+      { type: "tool-call", toolCallId: block.id, toolName: block.name, input },
+    ];
+  });
+  return [{ type: "stream-start", warnings: [] }, ...parts] as AnyPart[];
+}
+
+function opened(made: { readonly model: Parameters<typeof aiModel>[0]; readonly asked: readonly unknown[] }) {
+  return { model: aiModel(made.model), wires: () => made.asked.map((asked) => JSON.stringify(asked)) };
+}
+
+const v4: OpenModel = (answers) => opened(madeV4([...partsOf(answers), finish()]));
+const v3: OpenModel = (answers) => opened(madeV3([...partsOf(answers), finish()]));
+const v2: OpenModel = (answers) => opened(madeV2([...partsOf(answers), finishV2()]));
+
+test.each(modelConformance)("S1.88 behind a model of V4, $name", ({ run }) => run(v4));
+test.each(modelConformance)("S1.88 behind a model of V3, $name", ({ run }) => run(v3));
+test.each(modelConformance)("S1.88 behind a model of V2, $name", ({ run }) => run(v2));

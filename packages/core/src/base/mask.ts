@@ -1,0 +1,97 @@
+/** Masking: the texts of secrets that a run has asked for are blotted out of whatever it saves and tells. */
+import type { SecretSource } from "./injection.ts";
+import { deepestLevel, isPlainObject } from "./json.ts";
+
+/** What a run knows of its secrets. */
+export interface Mask {
+  /** Remember the text of a secret. */
+  readonly see: (secret: string) => void;
+  /** The value with every secret in its texts blotted out; the value itself where there is none. */
+  readonly hide: <Value>(value: Value) => Value;
+}
+
+/** What stands in the place of a secret. */
+const blot = "[secret]";
+
+/** A shorter text stands in too many words by chance. */
+const shortestSecret = 4;
+
+/** A mask that knows no secret yet. */
+export function createMask(): Mask {
+  const known = new Set<string>();
+  return {
+    see: (secret) => {
+      if (secret.length < shortestSecret) return;
+      // As it is, as JSON has it within quotes, and as an address has it.
+      for (const text of [secret, JSON.stringify(secret).slice(1, -1), inAddress(secret)]) known.add(text);
+    },
+    hide: (value) => (known.size === 0 ? value : (hideFrom(value, longestFirst(known), new Map(), 0) as typeof value)),
+  };
+}
+
+/** One secret may be a part of another. */
+function longestFirst(known: ReadonlySet<string>): readonly string[] {
+  return [...known].sort((one, other) => other.length - one.length);
+}
+
+/** A source whose secrets are remembered as they are asked for. */
+export function watched(source: SecretSource, mask: Mask): SecretSource {
+  return {
+    get: (name) => {
+      const found = source.get(name);
+      return found instanceof Promise ? found.then((secret) => seen(secret, mask)) : seen(found, mask);
+    },
+  };
+}
+
+/** A program without types may give anything. */
+function seen<Found>(found: Found, mask: Mask): Found {
+  if (typeof found === "string") mask.see(found);
+  return found;
+}
+
+/** `seen` holds what was walked: a value may stand in many places, also within itself. */
+function hideFrom(value: unknown, secrets: readonly string[], seen: Map<unknown, unknown>, level: number): unknown {
+  if (typeof value === "string") return hideIn(value, secrets);
+  if (typeof value !== "object" || value === null || level > deepestLevel) return value;
+  if (seen.has(value)) return seen.get(value);
+  seen.set(value, value);
+  const hidden = hideInside(value, secrets, seen, level);
+  if (hidden === value) return value;
+  const result = Object.isFrozen(value) ? Object.freeze(hidden) : hidden;
+  seen.set(value, result);
+  return result;
+}
+
+function hideInside(value: object, secrets: readonly string[], seen: Map<unknown, unknown>, level: number): object {
+  const within = (inner: unknown): unknown => hideFrom(inner, secrets, seen, level + 1);
+  if (Array.isArray(value)) {
+    const items = value.map(within);
+    return items.some((item, index) => item !== value[index]) ? items : value;
+  }
+  if (value instanceof Map || value instanceof Set) {
+    const items = [...value];
+    const hidden = within(items);
+    if (hidden === items) return value;
+    return value instanceof Map ? new Map(hidden as [unknown, unknown][]) : new Set(hidden as unknown[]);
+  }
+  if (!isPlainObject(value)) return value;
+  const entries = Object.entries(value).map(([key, item]) => [hideIn(key, secrets), within(item)] as const);
+  const isSame = entries.every(([key, item]) => Object.hasOwn(value, key) && value[key] === item);
+  return isSame ? value : Object.fromEntries(entries);
+}
+
+function hideIn(text: string, secrets: readonly string[]): string {
+  let hidden = text;
+  for (const secret of secrets) if (hidden.includes(secret)) hidden = hidden.replaceAll(secret, blot);
+  return hidden;
+}
+
+function inAddress(text: string): string {
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    // It holds half a pair, and no address can.
+    return text;
+  }
+}

@@ -1,0 +1,35 @@
+/** Whether a call is let in among the others of its message: in call order where slots are counted, and never twice. */
+import type { EffectRow } from "../checkpoint/journal.ts";
+import type { CallAtWork, OpenCall } from "./call-at-work.ts";
+import type { Decided } from "./decide-call.ts";
+import { prepare } from "./prepare-call.ts";
+import type { TaskScope } from "./scope.ts";
+import type { Session } from "./session.ts";
+
+/** Whether it goes on with what was begun before: its start is recorded, or a person has answered a question about it. */
+export function hasBegun(
+  { saved, within }: Session,
+  { task }: TaskScope,
+  { block }: OpenCall,
+  known: EffectRow | undefined,
+): boolean {
+  if (known !== undefined) return true;
+  if (saved === undefined || saved.interrupts.size === 0) return false;
+  return saved.interrupts.get(`${within?.ids ?? ""}${task.id}:${block.id}`)?.answer !== undefined;
+}
+
+/** What is decided about the call. Where slots are counted, calls are decided about in their order. */
+export function admitted(call: CallAtWork): Decided | Promise<Decided> {
+  const { limit } = call.set;
+  if (limit === undefined) return prepare(call);
+  return limit.inTurn(async () => {
+    let isKept = false;
+    try {
+      const decided = await prepare(call);
+      isKept = decided.kind !== "answer";
+      return decided;
+    } finally {
+      if (call.hasSlot && !isKept) limit.giveBack();
+    }
+  });
+}

@@ -1,0 +1,65 @@
+/** The arguments of a call: read as the model made them, and put in place as hooks and people changed them. */
+import { deepFreeze, isPlainObject, sameData } from "../base/json.ts";
+import { issuesText, toldIssues } from "../base/schema.ts";
+import type { ToolCallBlock } from "../model/message.ts";
+import { parseArgs, preparedArgs, takesNothing } from "../tool/parse-args.ts";
+import { resultOfError, type ToolResult } from "../tool/result.ts";
+import type { Tool, ToolSpec } from "../tool/tool.ts";
+import { ToolError } from "../tool/tool-error.ts";
+import { argsDigest } from "./args-digest.ts";
+import { type CallAtWork, event, facts, shownArgs } from "./call-at-work.ts";
+
+/** Parse the arguments that the model gave; what does not fit is an error that it can mend. */
+export function readArgs(
+  call: CallAtWork,
+  tool: Tool<never, never>,
+  block: ToolCallBlock,
+): { readonly value: unknown } | ToolError {
+  const { spec } = tool;
+  if (block.refused !== undefined)
+    return ToolError.invalidArgs(`The arguments of "${spec.name}" were not taken: they ${block.refused}.`);
+  const nothingSent = block.raw?.trim() === "" && takesNothing(spec);
+  if (block.raw !== undefined && !nothingSent)
+    return ToolError.invalidArgs(`The arguments of "${spec.name}" are not valid JSON. Send one JSON object.`);
+  const given = nothingSent ? {} : withoutHidden(call, spec, block.args);
+  const prepared = preparedArgs(tool, given);
+  const parsed = prepared.ok ? parseArgs(spec, prepared.value) : prepared;
+  if (parsed.ok && prepared.ok && prepared.value !== given && !sameData(prepared.value, given)) {
+    const [raw, args] = [shownArgs(call, given), shownArgs(call, parsed.value)];
+    event(call, { type: "tool.args_rewritten", by: "prepareArguments", raw, args });
+  }
+  if (parsed.ok) return { value: parsed.value };
+  return ToolError.invalidArgs(`The arguments of "${spec.name}" do not fit: ${issuesText(parsed.issues)}.`, {
+    details: toldIssues(parsed.issues),
+  });
+}
+
+/** A hidden name that was forged, by the model or in changed arguments, is dropped before parsing; the real value wins. */
+function withoutHidden(call: CallAtWork, spec: ToolSpec, args: unknown): unknown {
+  if (!isPlainObject(args)) return args;
+  const forged = Object.keys(args).filter((name) => Object.hasOwn(spec.inject, name));
+  if (forged.length === 0) return args;
+  event(call, { type: "tool.forged_arg_stripped", keys: forged });
+  return Object.fromEntries(Object.entries(args).filter(([name]) => !forged.includes(name)));
+}
+
+/**
+ * Put other arguments in place, parsed like the first ones; gives the call's answer when they do not fit, or when they are
+ * not those that people said yes to.
+ */
+export function rewrite(call: CallAtWork, spec: ToolSpec, args: unknown, by: string): ToolResult | undefined {
+  const parsed = parseArgs(spec, withoutHidden(call, spec, args));
+  if (!parsed.ok) {
+    const text = `The arguments that "${by}" put in place do not fit: ${issuesText(parsed.issues)}.`;
+    return resultOfError(ToolError.invalidArgs(text), facts(call, 0));
+  }
+  const { approved, session } = call;
+  if (approved !== undefined && argsDigest(session.codec, parsed.value) !== approved) {
+    const reason = `"${by}" would have changed the arguments of this call after they were approved, so it was not run.`;
+    event(call, { type: "tool.denied", by, reason });
+    return resultOfError(new ToolError("denied", reason), facts(call, 0));
+  }
+  call.toolCall = deepFreeze({ ...call.toolCall, args: parsed.value });
+  event(call, { type: "tool.args_rewritten", by, args: shownArgs(call) });
+  return undefined;
+}

@@ -1,0 +1,55 @@
+/**
+ * Steering of a tool node: between two units of its calls it looks whether somebody has spoken. Calls that have not begun
+ * are skipped then, each with an answer that says why; what is at work is never cut off, and its results stay.
+ */
+
+import type { ToolNode } from "../define/tool-node.ts";
+import { ToolError } from "../tool/tool-error.ts";
+import { hearsMessages, type Letter } from "./inbox.ts";
+import type { Session } from "./session.ts";
+import { lookInto } from "./take-letters.ts";
+
+/** Look whether calls that have not begun are to be skipped; gives the answer that they get. */
+export async function lookForSteering(
+  { steering }: ToolNode<never, never>,
+  session: Session,
+): Promise<ToolError | undefined> {
+  const { inbox, within, abort, plan } = session;
+  if (steering === "finish-batch" || !inbox.mayHold()) return undefined;
+  if (within !== undefined || abort.signal.aborted || !hearsMessages(plan)) return undefined;
+  const steer = (await lookInto(session)).filter(({ kind }) => kind === "steer");
+  if (steer.length === 0 || abort.signal.aborted) return undefined;
+  inbox.arrived();
+  return new ToolError("skipped", `Skipped: ${sourceOf(steer)} is queued and comes first.`);
+}
+
+/** So often a run whose tools are at work looks for what other processes have sent, in milliseconds. */
+const lookAgainMs = 1_000;
+
+/** Look now and then whether somebody has spoken elsewhere, so that long waits may end early; the returned function ends that. */
+export function watchInbox(session: Session): () => void {
+  const { saved, inbox, within, world } = session;
+  if (saved === undefined || saved.store.local === true || within !== undefined || !inbox.mayHold()) return neverBegun;
+  let isOver = false;
+  const look = async (): Promise<void> => {
+    const hasSpoken = (await lookInto(session)).some(({ kind }) => kind === "steer");
+    if (isOver) return;
+    if (hasSpoken) inbox.arrived();
+    else cancel = world.schedule.after(lookAgainMs, () => void look());
+  };
+  let cancel = world.schedule.after(lookAgainMs, () => void look());
+  return () => {
+    isOver = true;
+    cancel();
+  };
+}
+
+function neverBegun(): void {
+  // Nobody else can have sent anything.
+}
+
+/** Who has spoken: a note of the system is not blamed on the user. */
+function sourceOf(letters: readonly Letter[]): string {
+  const isFromUser = letters.some(({ messages }) => messages.some(({ role }) => role === "user"));
+  return isFromUser ? "a message of the user" : "a note of the system";
+}

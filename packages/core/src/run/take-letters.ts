@@ -1,0 +1,103 @@
+/**
+ * What a superstep takes in from the inbox: its messages are folded after all that its tasks wrote, in the checkpoint that
+ * takes them out of the inbox, so that each comes in exactly once. They never come between a call and its answer, and
+ * never into the last checkpoint of a run: what nobody would read waits for the next one.
+ */
+import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
+import type { LetterKind } from "../checkpoint/letter.ts";
+import { START } from "../define/edge.ts";
+import type { Message } from "../model/message.ts";
+import { admitWrites } from "./admission.ts";
+import { hearsMessages, type Letter } from "./inbox.ts";
+import { openCalls } from "./open-calls.ts";
+import { readUpdate, type State, type Write } from "./returns.ts";
+import { emit, type Session } from "./session.ts";
+import { Stopped } from "./stopped.ts";
+import type { StepResult } from "./superstep.ts";
+
+/** A superstep with the letters that it takes in. */
+export interface Taking {
+  readonly result: StepResult;
+  readonly letters: readonly Letter[];
+  /** Whether others wait that steer. */
+  readonly left: boolean;
+}
+
+/** The letters that a superstep takes in besides what it has come to; `again` folds it with more writes. */
+export async function takeLetters(
+  session: Session,
+  result: StepResult,
+  again: (writes: readonly Write[]) => StepResult,
+): Promise<Taking> {
+  const none = { result, letters: [], left: false };
+  if (!mayTake(session, result.state)) return none;
+  const waiting = await lookInto(session);
+  const steering = chosen(session, waiting, "steer");
+  const left = waiting.filter(({ kind }) => kind === "steer").length > steering.length;
+  const ends = result.tasks.length === 0;
+  const choices = [steering, ...(ends ? [chosen(session, waiting, "followUp")] : [])];
+  for (const letters of choices) {
+    if (letters.length === 0) continue;
+    const taking = withLetters(session, letters, again);
+    if (taking !== undefined && taking.tasks.length > 0)
+      return { result: taking, letters, left: left && letters === steering };
+  }
+  return { ...none, left: waiting.some(({ kind }) => kind === "steer") };
+}
+
+/** What steered a thread that no run has taken in: it stands before the input of the next run. */
+export async function lettersBefore(session: Session): Promise<readonly Letter[]> {
+  if (!mayTake(session, session.state)) return [];
+  return (await lookInto(session)).filter(({ kind }) => kind === "steer");
+}
+
+/** What these letters write. */
+export function writesOf({ plan, codec }: Session, letters: readonly Letter[]): readonly Write[] {
+  if (letters.length === 0) return [];
+  const writes = readUpdate(plan, START, { messages: letters.flatMap(({ messages }) => messages) });
+  admitWrites(plan, codec, writes, "what was sent to the run for");
+  return writes;
+}
+
+/** A run that is being ended takes nothing in, and no message comes between calls and their answers. */
+function mayTake({ inbox, within, abort, drain, plan }: Session, state: State): boolean {
+  if (!inbox.mayHold() || within !== undefined || !hearsMessages(plan)) return false;
+  if (abort.signal.aborted || drain.reason instanceof Stopped) return false;
+  return openCalls(state["messages"] as readonly Message[]).calls.length === 0;
+}
+
+/** What waits. That nobody can say is told, and harms nothing: what waits goes on waiting. */
+export async function lookInto(session: Session): Promise<readonly Letter[]> {
+  try {
+    return await session.inbox.waiting();
+  } catch (thrown) {
+    untaken(session, thrown);
+    return [];
+  }
+}
+
+function untaken(session: Session, thrown: unknown): void {
+  const error = toErrorRecord(thrown);
+  emit(session, { type: "inbox.failed", error });
+  session.world.log("warn", "what was sent to a run could not be taken in", { thread: session.run.thread, error });
+}
+
+function chosen({ plan }: Session, waiting: readonly Letter[], kind: LetterKind): readonly Letter[] {
+  const letters = waiting.filter((letter) => letter.kind === kind);
+  return plan.graph.inbox === "one" ? letters.slice(0, 1) : letters;
+}
+
+/** The superstep with these letters; nothing when the graph can make nothing of them. */
+function withLetters(
+  session: Session,
+  letters: readonly Letter[],
+  again: (writes: readonly Write[]) => StepResult,
+): StepResult | undefined {
+  try {
+    return again(writesOf(session, letters));
+  } catch (thrown) {
+    if (!isStatewrightError(thrown)) throw thrown;
+    untaken(session, thrown);
+    return undefined;
+  }
+}

@@ -1,0 +1,325 @@
+/** What people say yes to is what runs: arguments that a person or a hook changes are decided about again. */
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  defineGraph,
+  defineMiddleware,
+  defineTool,
+  deny,
+  interruptFor,
+  isStatewrightError,
+  memoryStore,
+  modify,
+  run,
+  toolNode,
+} from "../../src/index.ts";
+import {
+  answersIn,
+  Chat,
+  type ChatResult,
+  call,
+  type DeskTool,
+  eventsOf,
+  type LoopOptions,
+  resultsOf,
+  textIn,
+  toolLoop,
+  user,
+} from "../support/tool-loop.ts";
+
+type BeforeTool = NonNullable<Parameters<typeof defineMiddleware>[0]["beforeTool"]>;
+const hook = (name: string, beforeTool: BeforeTool) => defineMiddleware({ name, beforeTool });
+const cents = (args: unknown): number => (args as { readonly cents: number }).cents;
+const ask = hook("ask", ({ call: made }) => interruptFor(made, "it spends"));
+
+function shop(description = "Pay."): { readonly tools: readonly DeskTool[]; readonly ran: number[] } {
+  const ran: number[] = [];
+  const pay = defineTool({
+    name: "pay",
+    description,
+    input: z.object({ cents: z.number() }),
+    run: (args) => {
+      ran.push(args.cents);
+      return `paid ${args.cents}`;
+    },
+  });
+  return { tools: [pay], ran };
+}
+
+function questions(result: ChatResult) {
+  if (result.status !== "waiting") throw new Error(`it is ${result.status}`);
+  return result.interrupts;
+}
+
+const turns: LoopOptions["turns"] = [[call("pay", { cents: 8 }, "c1")], ["ok"]];
+
+describe("a person's edit", () => {
+  test("is parsed, told, and decided about by every hook: one that would have refused these arguments refuses them now", async () => {
+    const { tools, ran } = shop();
+    const seen: number[] = [];
+    const limit = hook("limit", ({ call: made }) => {
+      seen.push(cents(made.args));
+      return cents(made.args) > 100 ? deny("too much") : undefined;
+    });
+    for (const middleware of [
+      [limit, ask],
+      [ask, limit],
+    ]) {
+      const loop = toolLoop({ tools, middleware, turns });
+      await loop.start().result;
+      const end = await loop.again({ approve: { approved: true, args: { cents: 500 } } }).result;
+      expect([end.status, answersIn(end).map(textIn)]).toEqual(["done", ["too much"]]);
+      expect(eventsOf(loop, "tool.args_rewritten").map(({ by, args }) => [by, args])).toEqual([
+        ["approval", { cents: 500 }],
+      ]);
+      expect(eventsOf(loop, "tool.denied").map(({ by, reason }) => [by, reason])).toEqual([["limit", "too much"]]);
+    }
+    expect([ran, seen.filter((each) => each === 500)]).toEqual([[], [500, 500]]);
+  });
+
+  test("answers its own question, so that nobody is asked twice about one change, and the call runs with it", async () => {
+    const { tools, ran } = shop();
+    const loop = toolLoop({ tools, middleware: [ask], turns });
+    await loop.start().result;
+    const end = await loop.again({ approve: { approved: true, args: { cents: 3 } } }).result;
+    expect([end.status, ran]).toEqual(["done", [3]]);
+  });
+
+  test("does not answer another question that the same hook has about the new arguments", async () => {
+    const { tools, ran } = shop();
+    const levels = hook("levels", ({ call: made }) =>
+      interruptFor(made, cents(made.args) > 100 ? "a manager has to agree" : "it spends"),
+    );
+    const loop = toolLoop({ tools, middleware: [levels], turns });
+    const [small] = questions(await loop.start().result);
+    const [large] = questions(await loop.again({ approve: { approved: true, args: { cents: 500 } } }).result);
+    expect([small?.payload, large?.payload]).toMatchObject([
+      { reason: "it spends", args: { cents: 8 } },
+      { reason: "a manager has to agree", args: { cents: 500 } },
+    ]);
+    expect([small?.id === large?.id, ran]).toEqual([false, []]);
+    expect((await loop.again({ [large?.id ?? ""]: false }).result).status).toBe("done");
+    expect(ran).toEqual([]);
+  });
+
+  test("takes back the yes of whoever was asked before: they said it to other arguments", async () => {
+    const { tools, ran } = shop();
+    const second = hook("second", ({ call: made }) => interruptFor(made, "a second look"));
+    const loop = toolLoop({ tools, middleware: [ask, second], turns });
+    await loop.start().result;
+    await loop.again({ approve: true }).result;
+    const third = questions(await loop.again({ approve: { approved: true, args: { cents: 9 } } }).result);
+    expect(third.map(({ payload }) => payload)).toMatchObject([{ reason: "it spends", args: { cents: 9 } }]);
+    expect(ran).toEqual([]);
+    await loop.again({ approve: true }).result;
+    expect(ran).toEqual([9]);
+  });
+
+  test("that a hook changes is shown to people again, as changed", async () => {
+    const { tools, ran } = shop();
+    const halve = hook("halve", ({ call: made }) => modify({ cents: cents(made.args) / 2 }));
+    const loop = toolLoop({ tools, middleware: [halve, ask], turns });
+    expect(questions(await loop.start().result)[0]?.payload).toMatchObject({ args: { cents: 4 } });
+    const again = questions(await loop.again({ approve: { approved: true, args: { cents: 3 } } }).result);
+    expect(again[0]?.payload).toMatchObject({ args: { cents: 1.5 } });
+    await loop.again({ approve: true }).result;
+    expect(ran).toEqual([1.5]);
+  });
+});
+
+describe("a hook that changes arguments after a yes", () => {
+  test("has them asked about again, and once they stay as they are the call runs", async () => {
+    const { tools, ran } = shop();
+    const cap = hook("cap", ({ call: made }) => modify({ cents: Math.min(cents(made.args), 5) }));
+    const loop = toolLoop({ tools, middleware: [ask, cap], turns });
+    await loop.start().result;
+    const [second] = questions(await loop.again({ approve: true }).result);
+    expect([second?.payload, ran]).toMatchObject([{ args: { cents: 5 } }, []]);
+    await loop.again({ approve: true }).result;
+    expect(ran).toEqual([5]);
+  });
+
+  test("is not followed for ever: a call whose arguments change after each yes is not run", async () => {
+    const { tools, ran } = shop();
+    const more = hook("more", ({ call: made }) => modify({ cents: cents(made.args) + 1 }));
+    const loop = toolLoop({ tools, middleware: [ask, more], turns });
+    let result = await loop.start().result;
+    let asked = 0;
+    for (; result.status === "waiting"; asked++) result = await loop.again({ approve: true }).result;
+    expect([result.status, asked, ran]).toEqual(["done", 8, []]);
+    expect(answersIn(result).map(textIn)[0]).toMatch(/changed after each approval/);
+  });
+
+  test("around the execution has the call refused, however often it tries", async () => {
+    const { tools, ran } = shop();
+    const sly = defineMiddleware({
+      name: "sly",
+      aroundTool: async ({ call: made }, next) => {
+        const other = { ...made, args: { cents: 999 } };
+        await next(other);
+        return next(other);
+      },
+    });
+    const loop = toolLoop({ tools, middleware: [ask, sly], turns });
+    await loop.start().result;
+    const end = await loop.again({ approve: true }).result;
+    expect([ran, resultsOf(loop)[0]?.error?.kind]).toEqual([[], "denied"]);
+    expect(answersIn(end).map(textIn)[0]).toContain('"sly" would have changed');
+  });
+});
+
+describe("R12 an approval", () => {
+  test("R12 is a row of its thread and call, is used once, and its arguments come from the checkpoint", async () => {
+    const { tools, ran } = shop();
+    const store = memoryStore();
+    const pay = call("pay", { cents: 8 }, "c1");
+    const loop = toolLoop({
+      tools,
+      middleware: [ask],
+      store,
+      turns: [[pay], [call("pay", { cents: 8 }, "c1")], ["ok"]],
+    });
+    const [first] = questions(await loop.start().result);
+    const rows = await store.interrupts("t", "main");
+    expect(rows.map(({ id, node, about }) => [id, node, typeof about])).toEqual([[first?.id, "tools", "string"]]);
+    expect(first?.id).toContain("c1");
+    const unasked = await loop.again({ approve: { approved: true, arguments: { cents: 1 } } }).result.catch(String);
+    expect(String(unasked)).toContain("invalid_answer");
+    const [second] = questions(await loop.again({ approve: true }).result);
+    expect([ran, second?.id === first?.id]).toEqual([[8], false]);
+    const late = await loop.again({ [first?.id ?? ""]: true }).result.catch((error: unknown) => error);
+    expect([isStatewrightError(late, "already_answered"), ran]).toEqual([true, [8]]);
+  });
+
+  test("R12 counts for the tool and the arguments that were shown: others are asked about again", async () => {
+    const store = memoryStore();
+    const { tools, ran } = shop();
+    const slow = hook("slow", () => new Promise(() => undefined));
+    const asked = toolLoop({ tools, middleware: [ask], store, turns });
+    await asked.start().result;
+    // The yes is recorded, and the process dies before the call runs.
+    const dying = toolLoop({ tools, middleware: [ask, slow], store, turns });
+    void dying.again({ approve: true }).result.catch(() => "died");
+    await dying.world.settle();
+    store.crash();
+
+    const dearer = hook("dearer", ({ call: made }) => modify({ cents: cents(made.args) * 10 }));
+    const otherArgs = toolLoop({ tools, middleware: [dearer, ask], store: store.peer(), turns });
+    expect(questions(await otherArgs.again().result)[0]?.payload).toMatchObject({ args: { cents: 80 } });
+    const other = shop("Pay, and tell everybody.");
+    const otherTool = toolLoop({ tools: other.tools, middleware: [ask], store: store.peer(), turns });
+    expect(questions(await otherTool.again().result)).toHaveLength(1);
+    expect([ran, other.ran]).toEqual([[], []]);
+    const same = toolLoop({ tools, middleware: [ask], store: store.peer(), turns });
+    expect(questions(await same.again().result)[0]?.payload).toMatchObject({ args: { cents: 8 } });
+    await same.again({ approve: true }).result;
+    expect(ran).toEqual([8]);
+  });
+});
+
+describe("several calls of one message", () => {
+  const three: LoopOptions["turns"] = [
+    [
+      call("pay", { cents: 1 }, "a"),
+      call("pay", { cents: 2 }, "b"),
+      call("pay", { cents: 3 }, "c"),
+      call("pay", { cents: 4 }, "d"),
+    ],
+    ["ok"],
+  ];
+
+  test("are approved, edited, rejected and answered by different people, in any order and over several resumes", async () => {
+    const { tools, ran } = shop();
+    const store = memoryStore();
+    const loop = toolLoop({ tools, middleware: [ask], store, turns: three });
+    const open = questions(await loop.start().result);
+    const idOf = (callId: string): string =>
+      open.find(({ payload }) => (payload as { readonly callId: string }).callId === callId)?.id ?? "";
+    const answer = (callId: string, value: unknown) => loop.again({ [idOf(callId)]: value }).result;
+
+    expect(questions(await answer("d", { respond: "paid by hand" })).map(({ id }) => id)).toEqual(
+      ["a", "b", "c"].map(idOf),
+    );
+    expect(ran).toEqual([]);
+    expect(questions(await answer("b", { approved: true, args: { cents: 20 } }))).toHaveLength(2);
+    expect(ran).toEqual([20]);
+    // A new process knows the partial answers.
+    expect(questions(await loop.again().result).map(({ id }) => id)).toEqual(["a", "c"].map(idOf));
+    expect(questions(await answer("c", { approved: false, reason: "not that one" }))).toHaveLength(1);
+    const end = await answer("a", true);
+    expect([end.status, ran]).toEqual(["done", [20, 1]]);
+    expect(answersIn(end).map((message) => [message.callId, textIn(message), message.isError])).toEqual([
+      ["a", "paid 1", false],
+      ["b", "paid 20", false],
+      ["c", "A person refused this call: not that one", true],
+      ["d", "paid by hand", false],
+    ]);
+    // The model's message keeps its calls as the model made them.
+    expect(end.state.messages.find(({ role }) => role === "assistant")?.content).toEqual(three[0]);
+    expect(loop.requests).toHaveLength(2);
+  });
+
+  test("T39 are asked about together, in call order, and hold no slot and no lock meanwhile", async () => {
+    const { tools, ran } = shop();
+    const looked: string[] = [];
+    const look = defineTool({
+      name: "look",
+      description: "Look.",
+      input: z.object({}),
+      effect: "pure",
+      execution: { lock: () => ["till"] },
+      run: () => void looked.push("seen"),
+    });
+    const [pay] = tools;
+    const locked: DeskTool[] =
+      pay === undefined ? [] : [{ ...pay, spec: { ...pay.spec, execution: { lock: () => ["till"] } } }];
+    const asksForPay = hook("ask", ({ call: made }) => (made.name === "pay" ? interruptFor(made, "why") : undefined));
+    const loop = toolLoop({
+      tools: [...locked, look],
+      middleware: [asksForPay],
+      maxConcurrency: 1,
+      turns: [[call("pay", { cents: 1 }, "a"), call("pay", { cents: 2 }, "b"), call("look", {}, "c")], ["ok"]],
+    });
+    const open = questions(await loop.start().result);
+    expect(open.map(({ payload }) => (payload as { readonly callId: string }).callId)).toEqual(["a", "b"]);
+    expect([looked, ran]).toEqual([["seen"], []]);
+  });
+});
+
+describe("a key that nobody declared", () => {
+  const withMiddleware = (asks?: readonly string[]) =>
+    defineGraph({ name: "g", state: Chat })
+      .nodes({
+        tools: toolNode({
+          tools: shop().tools as readonly never[],
+          middleware: [
+            defineMiddleware({
+              name: "asking",
+              ...(asks === undefined ? {} : { asks }),
+              beforeTool: ({ call: made }) => interruptFor(made, "why"),
+            }),
+          ],
+        }),
+      })
+      .edges({ __start__: "tools", tools: "__end__" } as never);
+
+  test("is a problem of the definition, where the middleware says what it asks", () => {
+    expect(() => withMiddleware(["approve"])).toThrow(/"asking" of the tool node "tools" asks "approve".*approval/s);
+  });
+
+  test("fails the run with an error that names it, where it does not say", async () => {
+    const message = {
+      role: "assistant" as const,
+      id: "a1",
+      content: [call("pay", { cents: 1 })],
+      finish: "calls" as const,
+    };
+    const error = await run(withMiddleware(), {
+      thread: "t",
+      store: memoryStore(),
+      input: { messages: [user("go"), message] },
+    }).result.catch((thrown: unknown) => thrown);
+    expect(isStatewrightError(error, "unknown_interrupt")).toBe(true);
+    expect(String(error)).toContain("interrupts: { approve: approval }");
+  });
+});

@@ -1,0 +1,756 @@
+/** Large results: kept whole, shown bounded and redacted, read page by page, and the fate of what could not be kept. */
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  type ArtifactRef,
+  type ArtifactStore,
+  defineMiddleware,
+  defineTool,
+  exportThread,
+  handleOf,
+  type Json,
+  keyOfBody,
+  type ModelRequest,
+  memoryArtifacts,
+  memoryStore,
+  readArtifact,
+  type Store,
+  type ToolMessage,
+  type ToolOutput,
+  type ToolSafety,
+} from "../../src/index.ts";
+import {
+  answersIn,
+  type ChatResult,
+  call,
+  type DeskTool,
+  eventsOf,
+  type Loop,
+  type LoopOptions,
+  resultsOf,
+  talk,
+  toolLoop,
+} from "../support/tool-loop.ts";
+
+const planted = "SECRET-4711";
+const withoutSecret = (text: string): string => text.replaceAll(planted, "[gone]");
+const encoder = new TextEncoder();
+
+/** A tool that gives what it is told to give. */
+function gives(
+  output: unknown,
+  more: {
+    readonly safety?: Partial<ToolSafety>;
+    readonly limits?: { resultBytes?: number; artifactBytes?: number };
+  } = {},
+): DeskTool {
+  return defineTool({
+    name: "dump",
+    description: "Gives something.",
+    input: z.object({}),
+    effect: "pure",
+    ...more,
+    run: () => output as ToolOutput,
+  });
+}
+
+/** The text that a model reads of a message. */
+function seen(message: ToolMessage | undefined): string {
+  return (message?.content ?? [])
+    .map((block) => {
+      if (block.type === "text") return block.text;
+      if (block.type === "artifact") return block.preview;
+      return block.type === "json" ? JSON.stringify(block.value) : "data" in block ? block.data : "";
+    })
+    .join("");
+}
+
+function seenBytes(message: ToolMessage | undefined): number {
+  return encoder.encode(seen(message)).length;
+}
+
+async function one(
+  output: unknown,
+  { tool = gives(output), ...options }: Partial<LoopOptions> & { readonly tool?: DeskTool } = {},
+): Promise<{
+  readonly loop: Loop & { readonly result: ChatResult };
+  readonly answer: ToolMessage;
+  readonly kept: readonly ArtifactRef[];
+  readonly store: Store;
+}> {
+  const store = memoryStore();
+  const loop = await talk({ store, tools: [tool], turns: [[call("dump")], ["ok"]], ...options });
+  const [answer] = answersIn(loop);
+  return { loop, answer: answer as ToolMessage, kept: resultsOf(loop)[0]?.artifacts ?? [], store };
+}
+
+async function bodyOf(store: Store | ArtifactStore, key: string): Promise<string> {
+  const kept = "artifacts" in store ? store.artifacts : store;
+  return new TextDecoder().decode(await kept.read("t", key));
+}
+
+const large = `head ${planted} ${"line of text\n".repeat(80_000)} tail ${planted}`;
+
+test("S1.73 S1.74 S1.75 S1.76 S1.77 1 MB of output is stored whole, the model sees a bounded redacted preview, events have the key", async () => {
+  const tool = gives(large, { safety: { redact: { result: withoutSecret } } });
+  const { loop, answer, kept, store } = await one(large, { tool });
+  const [ref] = kept;
+  const whole = withoutSecret(large);
+  expect(kept).toHaveLength(1);
+  expect(ref).toMatchObject({
+    key: await keyOfBody(encoder.encode(whole)),
+    bytes: encoder.encode(whole).length,
+    name: "dump.txt",
+    mimeType: "text/plain",
+  });
+  expect(await bodyOf(store, ref?.key ?? "")).toBe(whole);
+  expect(answer.content).toMatchObject([{ type: "artifact", ref: { handle: handleOf(ref?.key ?? "") } }]);
+  expect(seenBytes(answer)).toBeLessThanOrEqual(8_192);
+  expect(seen(answer)).toMatch(/^head \[gone\]/);
+  expect(seen(answer)).toMatch(/tail \[gone\]$/);
+  const [, cut, all] =
+    /… (\d+) of (\d+) bytes are cut here\. All of it is the artifact ([0-9a-f]{16})/.exec(seen(answer)) ?? [];
+  expect(Number(all)).toBe(ref?.bytes);
+  expect(Number(cut)).toBeGreaterThan(1_000_000);
+  for (const wire of loop.wires)
+    expect([wire.includes(planted), wire.includes(ref?.key ?? "")]).toEqual([false, false]);
+  expect(loop.wires.at(-1)?.length).toBeLessThan(12_000);
+  expect(loop.saved()).not.toContain(planted);
+});
+
+test("S1.10 S1.69 structured output and references to artifacts are the same after the store and a resume", async () => {
+  const store = memoryStore();
+  const value = { rows: [1, 2.5, null], text: "ä\u2028" };
+  const report = defineTool({
+    name: "report",
+    description: "Reports.",
+    input: z.object({}),
+    effect: "once",
+    run: () => ({
+      content: "done",
+      value,
+      artifacts: [{ name: "report.csv", mimeType: "text/csv", body: "a,b\n1,2\n" }],
+    }),
+  });
+  let isDown = true;
+  const loop = toolLoop({
+    store,
+    tools: [report],
+    turns: [
+      [call("report")],
+      () => {
+        if (isDown) throw new Error("the provider is down");
+        return ["ok"];
+      },
+    ],
+  });
+  await expect(loop.start().result).rejects.toThrow("the provider is down");
+  const [before] = resultsOf(loop);
+  const rows = await store.artifacts.list("t");
+  isDown = false;
+  const resumed = await loop.again().result;
+  const [row] = (await store.effects("t", "main")).filter(({ kind }) => kind === "tool");
+  expect(JSON.parse(row?.outcome ?? "")).toEqual(JSON.parse(JSON.stringify(before)));
+  expect(before).toMatchObject({ value, artifacts: [{ name: "report.csv", bytes: 8 }] });
+  expect(await store.artifacts.list("t")).toEqual(rows);
+  expect(rows).toMatchObject([{ key: before?.artifacts?.[0]?.key, tool: "report", call: "id_report", branch: "main" }]);
+  expect(seen(answersIn(resumed)[0])).toBe(
+    `done["report.csv" (text/csv, 8 bytes) is the artifact ${handleOf(rows[0]?.key ?? "")}.]`,
+  );
+});
+
+describe("ten marks of a call", () => {
+  const marks = async (store: Store | "none"): Promise<readonly string[]> => {
+    const log: string[] = [];
+    const states: Readonly<Record<string, string>> = {
+      resolved: "1 name exists",
+      validated: "2 arguments match",
+      admitted: "3 limits",
+      formatted: "8 format",
+      persisted: "9 persist",
+    };
+    const tool = defineTool({
+      name: "dump",
+      description: "Gives something.",
+      input: z.object({}),
+      effect: "pure",
+      run: () => {
+        log.push("6 execute");
+        return "x".repeat(20_000);
+      },
+    });
+    const watch = defineMiddleware({
+      name: "watch",
+      beforeTool: () => {
+        log.push("5 before_tool");
+        return undefined;
+      },
+      afterTool: () => {
+        log.push("7 after_tool");
+        return undefined;
+      },
+    });
+    const loop = toolLoop({
+      store,
+      tools: [tool],
+      middleware: [watch],
+      turns: [[call("dump")], ["ok"]],
+      inspect: (event) => {
+        const snapshot = (event as { readonly snapshot?: { readonly value?: unknown } }).snapshot;
+        const mark = event.type === "@xstate.snapshot" ? states[String(snapshot?.value)] : undefined;
+        if (mark !== undefined && !log.includes(mark)) log.push(mark);
+      },
+    });
+    const handle = loop.start();
+    handle.on(({ type }) => {
+      if (type === "tool.started") log.push("4 tool.started");
+      if (type === "tool.completed") log.push("10 tool.completed");
+    });
+    await handle.result;
+    return log;
+  };
+
+  test("S1.48 S1.49 S1.50 S1.51 S1.52 S1.53 S1.54 S1.55 S1.56 S1.57 one log shows the ten in order, and nine without a store", async () => {
+    const ten = [
+      "1 name exists",
+      "2 arguments match",
+      "3 limits",
+      "4 tool.started",
+      "5 before_tool",
+      "6 execute",
+      "7 after_tool",
+      "8 format",
+      "9 persist",
+      "10 tool.completed",
+    ];
+    const store = memoryStore();
+    expect(await marks(store)).toEqual(ten);
+    expect(await store.artifacts.list("t")).toHaveLength(1);
+    expect(await marks("none")).toEqual(ten.filter((mark) => mark !== "9 persist"));
+    const { answer, kept } = await one("x".repeat(20_000), { store: "none" });
+    expect(kept).toEqual([]);
+    expect(answer.content).toMatchObject([{ type: "text" }]);
+    expect(seenBytes(answer)).toBeLessThanOrEqual(8_192);
+    expect(seen(answer)).toMatch(/^x+\n\[… 11\d{3} of 20000 bytes are cut here\.\]\nx+$/);
+  });
+});
+
+test("T21 details are for people: they stand in the event and never on the wire, also after the store", async () => {
+  const { loop } = await one({ content: "short", details: { note: "DETAIL-1" }, value: { note: "VALUE-1" } });
+  for (const wire of loop.wires) expect([wire.includes("DETAIL-1"), wire.includes("VALUE-1")]).toEqual([false, false]);
+  expect(JSON.stringify(resultsOf(loop)[0])).toContain("DETAIL-1");
+});
+
+describe("what the model sees", () => {
+  test("no result is larger than the limit, whatever it is made of", async () => {
+    const image = { type: "image", mimeType: "image/png", data: "A".repeat(30_000) };
+    const cases: readonly unknown[] = [
+      "x".repeat(51_200),
+      "😀".repeat(30_000),
+      { content: Array.from({ length: 40 }, (_, nth) => ({ type: "text", text: `${nth} ${"y".repeat(7_000)}` })) },
+      { content: Array.from({ length: 30_000 }, () => ({ type: "text", text: "é" })) },
+      { content: [image, image, { type: "text", text: "last words" }] },
+      { content: [{ ...image, data: "A".repeat(200_000) }] },
+      { content: [{ type: "json", value: { deep: "z".repeat(60_000) } }] },
+      { rows: Array.from({ length: 5_000 }, (_, id) => ({ id, name: `name ${id}` })) },
+      { content: "e".repeat(90_000), isError: true },
+      {
+        content: "many",
+        artifacts: Array.from({ length: 600 }, (_, nth) => ({
+          name: `part ${nth}`,
+          mimeType: "text/plain",
+          body: `${nth}`,
+        })),
+      },
+    ];
+    for (const output of cases) {
+      for (const store of [memoryStore(), "none"] as const) {
+        const { answer, kept } = await one(output, { store });
+        expect(seenBytes(answer)).toBeLessThanOrEqual(51_200);
+        expect(kept.length > 0 || store === "none" || seenBytes(answer) > 40_000).toBe(true);
+      }
+    }
+  });
+
+  test("what is small is shown as it is, and nothing is kept of it", async () => {
+    for (const output of ["x".repeat(8_192), "é".repeat(4_096), { rows: [1, 2, 3] }, { content: [] }]) {
+      const { kept, answer, store } = await one(output);
+      expect([kept, await store.artifacts.list("t")]).toEqual([[], []]);
+      expect(seen(answer)).not.toContain("cut");
+    }
+    expect((await one("x".repeat(8_193))).kept).toHaveLength(1);
+  });
+
+  test("an image is never cut: it is shown whole or named", async () => {
+    const data = btoa("\u0000\u00ff".repeat(30_000));
+    const { answer, kept, store } = await one({ content: [{ type: "image", mimeType: "image/png", data }] });
+    expect(kept).toMatchObject([{ mimeType: "image/png", bytes: 60_000 }]);
+    expect(seen(answer)).toBe(
+      `[The image (image/png, ${data.length} bytes as base64) is too large to be shown. It is the artifact ${kept[0]?.handle}.]`,
+    );
+    expect((await store.artifacts.read("t", kept[0]?.key ?? ""))?.slice(0, 4)).toEqual(
+      Uint8Array.from([0, 255, 0, 255]),
+    );
+    const wide = gives(
+      { content: [{ type: "image", mimeType: "image/png", data }] },
+      { limits: { resultBytes: 100_000 } },
+    );
+    expect((await one(undefined, { tool: wide })).answer.content).toEqual([
+      { type: "image", mimeType: "image/png", data },
+    ]);
+  });
+
+  test("S3.12 a model that cannot see reads a line in place of an image, and the transcript keeps the image", async () => {
+    const image = { type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" } as const;
+    const content = [{ type: "text", text: "before" } as const, image, { type: "text", text: "after" } as const];
+    const note = { type: "text", text: "[An image (image/png) that this model cannot see.]" };
+    const { loop, answer } = await one({ content }, { images: false });
+    expect(answer.content).toEqual(content);
+    expect(loop.requests.at(-1)?.messages.at(-1)?.content).toEqual([content[0], note, content[2]]);
+    const seeing = await one({ content });
+    expect(seeing.loop.requests.at(-1)?.messages.at(-1)?.content).toEqual(content);
+  });
+
+  test("a tool's own limits win over those of its node", async () => {
+    const text = "x".repeat(3_000);
+    expect((await one(text, { limits: { artifactBytes: 1_000 } })).kept).toHaveLength(1);
+    const roomy = gives(text, { limits: { artifactBytes: 4_000 } });
+    expect((await one(text, { tool: roomy, limits: { artifactBytes: 1_000 } })).kept).toHaveLength(0);
+    expect(seenBytes((await one(text, { limits: { resultBytes: 600 } })).answer)).toBeLessThanOrEqual(600);
+  });
+
+  test("limits and redactions that cannot be meant are refused where they are written", () => {
+    for (const limits of [{ resultBytes: 100 }, { artifactBytes: 1.5 }, { artifactBytes: Number.NaN }, { other: 1 }])
+      expect(() => gives("x", { limits })).toThrow("limits");
+    expect(() => toolLoop({ tools: [gives("x")], turns: [], limits: { resultBytes: -1 } })).toThrow("limits");
+    expect(() => gives("x", { safety: { redact: { result: 7 as never } } })).toThrow("redaction");
+    expect(() => gives("x", { safety: { redact: { args: "a" as never } } })).toThrow("redaction");
+    expect(() => toolLoop({ tools: [gives("x")], turns: [], artifacts: {} as never })).toThrow("artifacts");
+    expect(() => readArtifact({ pageBytes: 0 })).toThrow("pageBytes");
+  });
+});
+
+describe("artifacts that a tool gives itself", () => {
+  test("bytes and text are kept as they are, and the tool may change its own afterwards", async () => {
+    const bytes = Uint8Array.from([0, 200, 7]);
+    const tool = defineTool({
+      name: "dump",
+      description: "Gives something.",
+      input: z.object({}),
+      effect: "pure",
+      run: () => ({
+        content: "two files",
+        artifacts: [
+          { name: "a.bin", mimeType: "application/octet-stream", body: bytes },
+          { name: "b.txt", mimeType: "text/plain", body: "text" },
+        ],
+      }),
+    });
+    const later = defineMiddleware({ name: "later", afterTool: () => void bytes.fill(9) });
+    const { kept, store, answer } = await one(undefined, { tool, middleware: [later] });
+    expect([...((await store.artifacts.read("t", kept[0]?.key ?? "")) ?? [])]).toEqual([0, 200, 7]);
+    expect(await bodyOf(store, kept[1]?.key ?? "")).toBe("text");
+    expect(answer.content).toHaveLength(3);
+    expect((await store.artifacts.list("t")).map(({ name, text }) => [name, text])).toEqual([
+      ["a.bin", false],
+      ["b.txt", true],
+    ]);
+  });
+
+  test("what is no artifact is an answer that says so", async () => {
+    for (const artifacts of [
+      7,
+      [7],
+      [{ name: "", mimeType: "a/b", body: "" }],
+      [{ name: "a", mimeType: "a/b", body: {} }],
+    ]) {
+      const { loop, answer } = await one({ content: "x", artifacts });
+      expect(resultsOf(loop)[0]?.error?.kind).toBe("invalid_output");
+      expect([answer.isError, seen(answer).includes("artifact")]).toEqual([true, true]);
+    }
+  });
+
+  test("hooks after the tool see what is to be kept, and may take it out", async () => {
+    const hook = defineMiddleware({
+      name: "none",
+      afterTool: ({ result }) => ({ ...result, drafts: (result.drafts ?? []).filter(({ name }) => name !== "b.txt") }),
+    });
+    const draft = (name: string) => ({ name, mimeType: "text/plain", body: name });
+    const { kept } = await one({ content: "x", artifacts: [draft("a.txt"), draft("b.txt")] }, { middleware: [hook] });
+    expect(kept.map(({ name }) => name)).toEqual(["a.txt"]);
+  });
+
+  test("the same body of two calls is one", async () => {
+    const store = memoryStore();
+    const loop = await talk({
+      store,
+      tools: [gives("z".repeat(9_000))],
+      turns: [[call("dump", {}, "c1"), call("dump", {}, "c2")], ["ok"]],
+    });
+    const keys = resultsOf(loop).map(({ artifacts }) => artifacts?.[0]?.key);
+    expect(new Set(keys).size).toBe(1);
+    expect((await store.artifacts.list("t")).map(({ call: id }) => id)).toEqual(["c1", "c2"]);
+  });
+});
+
+describe("redaction", () => {
+  const redacting = { safety: { redact: { result: withoutSecret } } };
+
+  test("S1.86 T26 nothing that a redacting tool says shows what its policy takes out: results, errors, updates, progress", async () => {
+    const outputs: readonly unknown[] = [
+      `a ${planted}`,
+      { [planted]: [planted, { deep: `x${planted}y` }], quoted: `"${planted}"` },
+      { content: `no ${planted}`, isError: true },
+      { content: "x", value: { note: planted }, details: [planted] },
+      {
+        content: [{ type: "json", value: [planted] }],
+        artifacts: [{ name: planted, mimeType: "text/plain", body: planted }],
+      },
+    ];
+    for (const output of outputs) {
+      const tool = defineTool({
+        name: "dump",
+        description: "Gives something.",
+        input: z.object({}),
+        effect: "once",
+        ...redacting,
+        run: (_, { progress, update }) => {
+          progress(`at ${planted}`);
+          update?.({ content: `so far ${planted}`, details: planted });
+          return output as ToolOutput;
+        },
+      });
+      const { loop, store } = await one(undefined, { tool });
+      expect(eventsOf(loop, "tool.update", "tool.progress")).toHaveLength(2);
+      for (const { key } of await store.artifacts.list("t")) expect(await bodyOf(store, key)).toBe("[gone]");
+      for (const text of [...loop.wires, JSON.stringify(loop.events), loop.saved(), await exportThread(store, "t")])
+        expect(text).not.toContain(planted);
+      expect(JSON.stringify(loop.events)).toContain("[gone]");
+    }
+    const throwing = defineTool({
+      name: "dump",
+      description: "Fails.",
+      input: z.object({}),
+      ...redacting,
+      run: () => {
+        throw new Error(`cannot reach ${planted}`);
+      },
+    });
+    const { loop } = await one(undefined, { tool: throwing });
+    for (const text of [...loop.wires, JSON.stringify(loop.events), loop.saved()]) expect(text).not.toContain(planted);
+  });
+
+  test("data is redacted as the model reads it: a number too, as text where it is no data any more", async () => {
+    const digits = (text: string): string => text.replaceAll("4711", "****");
+    const { answer } = await one(undefined, { tool: gives({ pin: 4711 }, { safety: { redact: { result: digits } } }) });
+    expect(answer.content).toEqual([{ type: "text", text: '{"pin":****}' }]);
+  });
+
+  test("arguments are masked in events", async () => {
+    const pay = defineTool({
+      name: "dump",
+      description: "Pays.",
+      input: z.object({ card: z.object({ number: z.string(), name: z.string() }), codes: z.array(z.string()) }),
+      safety: { redact: { args: ["card.number", "codes.*", "nothing.here"] } },
+      run: ({ card }) => `paid with ${card.number.length} digits`,
+    });
+    const args = { card: { number: "4111", name: "Ada" }, codes: ["7", "8"] };
+    const { loop, answer } = await one(undefined, { tool: pay, turns: [[call("dump", args)], ["ok"]] });
+    expect(eventsOf(loop, "tool.started").map(({ args: shown }) => shown)).toEqual([
+      { card: { number: "[redacted]", name: "Ada" }, codes: ["[redacted]", "[redacted]"] },
+    ]);
+    expect(seen(answer)).toBe("paid with 4 digits");
+  });
+
+  test("a redaction that fails withholds the result, and the turn goes on", async () => {
+    const redact = (text: string): string => {
+      if (text.includes(planted)) throw new Error("no idea");
+      return text;
+    };
+    const tool = gives(`a ${planted}`, { safety: { redact: { result: redact } } });
+    const { loop, answer } = await one(undefined, { tool });
+    expect(loop.result.status).toBe("done");
+    expect(seen(answer)).toBe('The tool "dump" ran, but its result is withheld: it could not be redacted.');
+    for (const text of [...loop.wires, JSON.stringify(loop.events)]) expect(text).not.toContain(planted);
+    expect(loop.world.lines.some(({ level, message }) => level === "error" && message.includes("withheld"))).toBe(true);
+  });
+});
+
+describe("read_artifact", () => {
+  /** A loop in which the model reads the artifact page by page, as it is told to. */
+  async function reads(output: ToolOutput, more: Parameters<typeof gives>[1] = {}, pageBytes = 64) {
+    const store = memoryStore();
+    const pages: string[] = [];
+    const nextOf = ({ messages }: ModelRequest): readonly [string, number | undefined] => {
+      const texts = messages.filter((message): message is ToolMessage => message.role === "tool").map(seen);
+      const last = texts.at(-1) ?? "";
+      if (texts.length > 1) pages.push(last.slice(0, last.lastIndexOf("\n[Bytes")));
+      const handle = /artifact ([0-9a-f]{16})/.exec(texts[0] ?? "")?.[1] ?? "none";
+      const next = texts.length === 1 ? 0 : Number(/Go on with offset (\d+)/.exec(last)?.[1]);
+      return [handle, Number.isNaN(next) ? undefined : next];
+    };
+    const loop = await talk({
+      store,
+      tools: [gives(output, more), readArtifact({ pageBytes })],
+      turns: [
+        [call("dump")],
+        ...Array.from({ length: 60 }, (_, nth) => (request: ModelRequest) => {
+          const [artifact, offset] = nextOf(request);
+          return offset === undefined ? ["done"] : [call("read_artifact", { artifact, offset } as Json, `r${nth}`)];
+        }),
+      ],
+    });
+    return { loop, store, pages };
+  }
+
+  test("S1.90 what is read page by page is redacted as the preview is, also where the body is kept whole and a page ends inside", async () => {
+    for (const shift of [0, 1, 30, 58, 60, 63]) {
+      const body = `${"x".repeat(shift)}${planted}${"€".repeat(40)}${planted}${"y".repeat(200)}${planted}`;
+      const draft = { name: "log.txt", mimeType: "text/plain", body, redact: false };
+      const { loop, store, pages } = await reads(
+        { content: "a log", artifacts: [draft] },
+        { safety: { redact: { result: withoutSecret } } },
+      );
+      const [row] = await store.artifacts.list("t");
+      expect(await bodyOf(store, row?.key ?? "")).toBe(body);
+      expect(pages.join("")).toBe(withoutSecret(body));
+      expect(pages.length).toBeGreaterThan(4);
+      for (const page of pages) expect(encoder.encode(page).length).toBeLessThanOrEqual(64);
+      for (const wire of loop.wires) expect(wire).not.toContain(planted);
+      expect(JSON.stringify(loop.events)).not.toContain(planted);
+      expect(loop.result.status).toBe("done");
+    }
+  });
+
+  test("D30 the model is shown a handle, which only read_artifact takes; the key is for the application and events", async () => {
+    const { loop, store, pages } = await reads({ content: "x".repeat(9_000) }, {}, 5_000);
+    const [dumped] = resultsOf(loop);
+    const { key = "", handle = "" } = dumped?.artifacts?.[0] ?? {};
+    expect([key.length, handle]).toEqual([64, handleOf(key)]);
+    for (const wire of loop.wires) expect(wire).not.toContain(key);
+    expect(JSON.stringify(loop.result.state)).not.toContain(key);
+    expect(loop.wires.at(-1)).toContain(handle);
+    expect(pages.join("")).toHaveLength(9_000);
+    expect((await store.artifacts.read("t", key))?.length).toBe(9_000);
+    expect(await store.artifacts.read("t", handle)).toBeUndefined();
+    const elsewhere = await talk({
+      store: memoryStore(),
+      tools: [readArtifact()],
+      turns: [[call("read_artifact", { artifact: handle })], ["ok"]],
+    });
+    expect(resultsOf(elsewhere)[0]?.error?.kind).toBe("not_found");
+  });
+
+  test("a body that is text is read in whole code points from any offset, and never as another artifact", async () => {
+    const body = "aé€😀".repeat(3_000);
+    const { pages, store } = await reads({ content: body }, {}, 1_000);
+    expect(pages.join("")).toBe(body);
+    expect(await store.artifacts.list("t")).toHaveLength(1);
+  });
+
+  test("T29 an artifact that is not there, or of another thread, is not found, and the answer names it", async () => {
+    const store = memoryStore();
+    const elsewhere = await talk({ store, tools: [gives("q".repeat(9_000))], turns: [[call("dump")], ["ok"]] });
+    const key = resultsOf(elsewhere)[0]?.artifacts?.[0]?.key ?? "";
+    const other = memoryStore();
+    const image = await store.image("t");
+    await other.insert({ ...image, id: "other", runs: image.runs.map((run) => ({ ...run, thread: "other" })) });
+    expect(await other.artifacts.list("other", { key })).toHaveLength(1);
+    for (const artifact of [key, handleOf(key), `other/${handleOf(key)}`, "0123456789abcdef", "../x", ""]) {
+      const loop = await talk({
+        store: other,
+        tools: [readArtifact()],
+        turns: [[call("read_artifact", { artifact })], ["ok"]],
+      });
+      const [result] = resultsOf(loop);
+      expect([result?.error?.kind, seen(answersIn(loop)[0])]).toEqual([
+        "not_found",
+        `There is no artifact "${artifact}" in this thread.`,
+      ]);
+      await other.delete("t");
+    }
+  });
+
+  test("T29 a body that was removed from its place is named, with what it was", async () => {
+    const kept = memoryArtifacts();
+    const evicting: ArtifactStore = { ...kept, read: async () => undefined };
+    const loop = await talk({
+      artifacts: evicting,
+      tools: [gives("q".repeat(9_000)), readArtifact()],
+      turns: [
+        [call("dump")],
+        ({ messages }) => {
+          const handle = /artifact ([0-9a-f]{16})/.exec(seen(messages.at(-1) as ToolMessage))?.[1] ?? "";
+          return [call("read_artifact", { artifact: handle })];
+        },
+        ["ok"],
+      ],
+    });
+    const [row] = await kept.list("t");
+    expect(seen(answersIn(loop)[1])).toBe(
+      `The artifact "${handleOf(row?.key ?? "")}" ("dump.txt", 9000 bytes) is not kept any more.`,
+    );
+  });
+
+  test("what nobody here can redact is not shown, and what is no text is not read", async () => {
+    const store = memoryStore();
+    const draft = { name: "log.txt", mimeType: "text/plain", body: planted, redact: false };
+    const picture = { name: "a.png", mimeType: "image/png", body: Uint8Array.from([1, 2, 255]) };
+    const first = await talk({
+      store,
+      tools: [gives({ content: "x", artifacts: [draft, picture] }, { safety: { redact: { result: withoutSecret } } })],
+      turns: [[call("dump")], ["ok"]],
+    });
+    const [log, image] = resultsOf(first)[0]?.artifacts ?? [];
+    const later = await talk({
+      store,
+      tools: [readArtifact()],
+      turns: [
+        [],
+        ["again"],
+        [
+          call("read_artifact", { artifact: log?.handle ?? "" }, "a"),
+          call("read_artifact", { artifact: image?.handle ?? "" }, "b"),
+        ],
+        ["ok"],
+      ],
+    });
+    const [denied, binary] = resultsOf(later);
+    expect(denied?.error).toMatchObject({ kind: "denied" });
+    expect(binary?.error?.message).toBe(
+      `The artifact "${image?.handle}" (image/png, 3 bytes) is not text and cannot be read here.`,
+    );
+    for (const wire of later.wires) expect(wire).not.toContain(planted);
+  });
+
+  test("arguments that do not fit are told, and nothing is read", async () => {
+    for (const args of [
+      {},
+      { artifact: 7 },
+      { artifact: "a", offset: -1 },
+      { artifact: "a", limit: 99_999 },
+      { artifact: "a", more: 1 },
+    ]) {
+      const loop = await talk({ tools: [readArtifact()], turns: [[call("read_artifact", args as Json)], ["ok"]] });
+      expect(resultsOf(loop)[0]?.error?.kind).toBe("invalid_args");
+    }
+  });
+});
+
+describe("where artifacts are kept", () => {
+  const text = `begin ${"m".repeat(20_000)} end`;
+
+  test("D5 T28 a store of artifacts that fails is logged and told, the model sees bounded text, and the turn goes on", async () => {
+    const failures: readonly (() => Promise<void>)[] = [
+      () => Promise.reject(new Error("bucket is full")),
+      () => {
+        throw new Error("bucket is full");
+      },
+    ];
+    for (const put of failures) {
+      const broken: ArtifactStore = { ...memoryArtifacts(), put };
+      const { loop, answer, kept, store } = await one(text, { artifacts: broken });
+      expect(loop.result.status).toBe("done");
+      expect(kept).toEqual([]);
+      expect(answer.content).toMatchObject([{ type: "text" }]);
+      expect(seen(answer)).toMatch(/^begin m+\n\[… \d+ of 20010 bytes are cut here\.\]\nm+ end$/);
+      expect(await store.artifacts.list("t")).toEqual([]);
+      expect(eventsOf(loop, "tool.artifact_lost")).toMatchObject([
+        { tool: "dump", name: "dump.txt", key: await keyOfBody(encoder.encode(text)), error: "bucket is full" },
+      ]);
+      expect(
+        loop.world.lines.some(({ level, message }) => level === "warn" && message.includes("could not be kept")),
+      ).toBe(true);
+    }
+  });
+
+  test("D5 T28 an artifact of the run's store is saved in the write of its outcome, and fails with it", async () => {
+    const inner = memoryStore();
+    const commits: { readonly effects: readonly string[]; readonly artifacts: number }[] = [];
+    let isFull = true;
+    const store: Store = {
+      ...inner,
+      commit: (commit, told) => {
+        const artifacts = commit.artifacts?.length ?? 0;
+        if (artifacts > 0)
+          commits.push({
+            effects: (commit.effects ?? []).filter(({ state }) => state === "ok").map(({ key }) => key),
+            artifacts,
+          });
+        if (artifacts > 0 && isFull) inner.commit({ ...commit, epoch: -1 }, told);
+        else inner.commit(commit, told);
+      },
+    };
+    let made = 0;
+    const tool = defineTool({
+      name: "dump",
+      description: "Gives something.",
+      input: z.object({}),
+      effect: "idempotent",
+      run: () => {
+        made += 1;
+        return text;
+      },
+    });
+    const loop = toolLoop({ store, tools: [tool], turns: [[call("dump")], ["ok"]] });
+    await expect(loop.start().result).rejects.toMatchObject({ code: "fenced" });
+    expect(await inner.artifacts.list("t")).toEqual([]);
+    expect(eventsOf(loop, "tool.completed")).toEqual([]);
+    isFull = false;
+    inner.crash();
+    const peer = inner.peer();
+    const resumed = await loop.again({}, { store: peer }).result;
+    expect(resumed.status).toBe("done");
+    expect(made).toBe(2);
+    expect(commits[0]).toEqual({ effects: ["id_dump"], artifacts: 1 });
+    expect(await peer.artifacts.list("t")).toHaveLength(1);
+  });
+
+  test("a place of its own keeps what the store of the run does not get", async () => {
+    const place = memoryArtifacts();
+    for (const store of [memoryStore(), "none"] as const) {
+      const { kept, answer } = await one(text, { artifacts: place, store });
+      expect(await bodyOf(place, kept[0]?.key ?? "")).toBe(text);
+      expect(answer.content).toMatchObject([{ type: "artifact" }]);
+      if (store !== "none") expect(await store.artifacts.list("t")).toEqual([]);
+    }
+  });
+
+  test("a cancel does not wait for a place that hangs", async () => {
+    const hanging: ArtifactStore = { ...memoryArtifacts(), put: () => new Promise(() => undefined) };
+    let putting = (): void => undefined;
+    const begun = new Promise<void>((resolve) => {
+      putting = resolve;
+    });
+    const place: ArtifactStore = {
+      ...hanging,
+      put: (thread, artifact) => {
+        putting();
+        return hanging.put(thread, artifact);
+      },
+    };
+    const loop = toolLoop({ artifacts: place, tools: [gives(text)], turns: [[call("dump")], ["ok"]] });
+    const handle = loop.start();
+    await begun;
+    handle.cancel("enough");
+    expect(await handle.result).toMatchObject({ status: "cancelled" });
+  });
+
+  test("tools read what is kept in their thread", async () => {
+    const store = memoryStore();
+    const first = await talk({ store, tools: [gives(text)], turns: [[call("dump")], ["ok"]] });
+    const key = resultsOf(first)[0]?.artifacts?.[0]?.key ?? "";
+    const count = defineTool({
+      name: "count",
+      description: "Counts.",
+      input: z.object({}),
+      effect: "pure",
+      run: async (_, { artifacts }) => {
+        const [row] = await artifacts.list();
+        return `${row?.name} ${(await artifacts.read(handleOf(row?.key ?? ""))).length} ${row?.key === key}`;
+      },
+    });
+    const loop = await talk({ store, tools: [count], turns: [[], ["x"], [call("count")], ["ok"]] });
+    expect(seen(answersIn(loop).at(-1))).toBe("dump.txt 20010 true");
+  });
+});

@@ -1,0 +1,183 @@
+import { inspect } from "node:util";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { createMask } from "../../src/base/mask.ts";
+import {
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  errorCodes,
+  isStatewrightError,
+  memoryStore,
+  messages,
+  run,
+  type SecretSource,
+  START,
+  StatewrightError,
+  secret,
+  ToolError,
+  toolNode,
+} from "../../src/index.ts";
+import { answersIn, call, type DeskTool, eventsOf, type Loop, talk, textIn, toolLoop } from "../support/tool-loop.ts";
+
+/** With what JSON and addresses write in another way. */
+const key = 'SENTINEL-"7"/ü key';
+const vault: SecretSource = { get: (name) => (name === "KEY" ? key : undefined) };
+
+function leaking(
+  body: (
+    text: string,
+    runtime: {
+      readonly update?: ((partial: never) => void) | undefined;
+      readonly progress: (text: string) => void;
+      readonly emit: (name: string, payload: string) => void;
+    },
+  ) => unknown,
+  more: object = {},
+): DeskTool {
+  return defineTool({
+    name: "leak",
+    description: "Careless with what it is given.",
+    input: z.object({}),
+    inject: { key: secret("KEY") },
+    effect: "idempotent",
+    ...more,
+    run: (_args, runtime) => body(runtime.injected.key.reveal(), runtime),
+  });
+}
+
+function everyByte(loop: Pick<Loop, "wires" | "saved" | "events" | "world">): string {
+  const { wires, events, world } = loop;
+  const deep = { depth: 30, maxStringLength: null, maxArrayLength: null };
+  return [...wires, loop.saved(), JSON.stringify(events), inspect(events, deep), inspect(world.lines, deep)].join("\n");
+}
+
+describe("secrets that a run has asked for", () => {
+  const ways: Readonly<Record<string, Parameters<typeof leaking>[0]>> = {
+    "in an error": (text) => Promise.reject(new Error(`the bank refused the key ${text}`)),
+    "in a cause": (text) => Promise.reject(new Error("refused", { cause: new Error(`key=${text}`) })),
+    "in a tool error and its details": (text) =>
+      Promise.reject(
+        new ToolError("failed", `bad key ${text}`, { userMessage: `your key ${text}`, details: { [text]: [text] } }),
+      ),
+    "in what is thrown and is no error": (text) => Promise.reject(text),
+    "in its text": (text) => `used ${text}`,
+    "in its content": (text) => ({
+      content: [{ type: "text", text }],
+      value: { text },
+      details: new Map([[text, text]]),
+    }),
+    "in data": (text) => ({ headers: { authorization: `Bearer ${text}` } }),
+    "in JSON within a text": (text) => JSON.stringify({ text }),
+    "in an address": (text) => `https://bank.example/?key=${encodeURIComponent(text)}`,
+    "in a change of the state": (text) => ({ content: "x", command: { update: { notes: [text] } } }),
+    "in an update": (text, { update }) => {
+      update?.({ content: `half ${text}`, details: [text] } as never);
+      return "x";
+    },
+    "in a line of progress and an event": (text, { progress, emit }) => {
+      progress(`using ${text}`);
+      emit("used", text);
+      return "x";
+    },
+  };
+
+  test("R16 are blotted out of whatever a tool says, before it is saved and before it is told", async () => {
+    for (const [way, body] of Object.entries(ways)) {
+      const done = await talk({ tools: [leaking(body)], secrets: vault, turns: [[call("leak")], ["ok"]] });
+      expect([way, done.result.status]).toEqual([way, "done"]);
+      expect(everyByte(done) + inspect(done.result, { depth: 20 }), way).not.toContain("SENTINEL");
+    }
+    const told = await talk({
+      tools: [leaking(ways["in an error"] as never)],
+      secrets: vault,
+      turns: [[call("leak")], ["ok"]],
+    });
+    expect(answersIn(told).map(textIn)).toEqual(["the bank refused the key [secret]"]);
+  });
+
+  test("E72 are in no error that a run stores, tells or is rejected with, nor in what caused it", async () => {
+    const fails: Readonly<Record<string, DeskTool>> = {
+      "a tool that fails the run": leaking((text) => Promise.reject(new Error(`no: ${text}`)), { onError: "fail" }),
+      "an attempt that is tried again": leaking((text) => Promise.reject(ToolError.unavailable(text)), {
+        retry: { attempts: 2, initialMs: 0 },
+        onError: "fail",
+      }),
+    };
+    for (const [what, tool] of Object.entries(fails)) {
+      const loop = toolLoop({ tools: [tool], secrets: vault, turns: [[call("leak")], ["ok"]] });
+      const failure = loop.start().result.catch((thrown: unknown) => thrown);
+      await loop.world.advance(10);
+      const error = await failure;
+      expect([what, isStatewrightError(error, "tool_failed")]).toEqual([what, true]);
+      expect(everyByte(loop) + inspect(error, { depth: 20 }) + JSON.stringify(error), what).not.toContain("SENTINEL");
+    }
+    // A node that comes later and knows the secret from elsewhere: its failure stands in the run's row and its events.
+    const Chat = defineState({ messages: messages() });
+    const graph = defineGraph({ name: "g", state: Chat })
+      .nodes({
+        tools: toolNode({
+          tools: [
+            defineTool({
+              name: "leak",
+              description: "Uses it.",
+              input: z.object({}),
+              inject: { key: secret("KEY") },
+              run: () => "x",
+            }),
+          ],
+        }),
+        after: () => {
+          throw new Error(`the key was ${key}`, { cause: { key } });
+        },
+      })
+      .edges({ [START]: "tools", tools: "after", after: END });
+    const store = memoryStore();
+    const asking = { role: "assistant", id: "a1", content: [call("leak")], finish: "calls" } as const;
+    const handle = run(graph, { store, thread: "t", secrets: vault, input: { messages: [asking] } });
+    const events: unknown[] = [];
+    handle.on((event) => events.push(event));
+    const error = await handle.result.catch((thrown: unknown) => thrown);
+    expect(isStatewrightError(error, "node_failed")).toBe(true);
+    expect(String(error)).toContain("the key was [secret]");
+    const [row] = await store.runs({ thread: "t" });
+    expect(inspect([error, events, row], { depth: 30 })).not.toContain("SENTINEL");
+    expect(row?.error?.message).toContain("[secret]");
+  });
+
+  test("E72 every message ends with what to do next and the address of its page", () => {
+    for (const code of errorCodes) {
+      const error = new StatewrightError(code, { what: "it happened", next: "Do this next", place: { node: "n" } });
+      expect(error.message).toBe(`${code}: it happened (node "n"). Do this next. See docs/errors.md#${code}.`);
+      expect(error.docs).toBe(`docs/errors.md#${code}`);
+    }
+  });
+
+  test("a mask finds a secret within another, leaves everything else as it is, and takes no syllable for a secret", () => {
+    const mask = createMask();
+    const value = Object.freeze({ list: ["a word"], date: new Date(0), n: 1 });
+    expect(mask.hide(value)).toBe(value);
+    mask.see("word");
+    mask.see("a word of many");
+    mask.see("a");
+    mask.see("");
+    expect(mask.hide("a word of many words and a word")).toBe("[secret] [secret]s and a [secret]");
+    const hidden = mask.hide(value);
+    expect(hidden).toEqual({ list: ["a [secret]"], date: new Date(0), n: 1 });
+    expect(Object.isFrozen(hidden)).toBe(true);
+    const other = { date: value.date };
+    expect(mask.hide(other)).toBe(other);
+    const round: Record<string, unknown> = { text: "a word" };
+    Object.assign(round, { one: round, two: round });
+    expect(() => mask.hide(round)).not.toThrow();
+    mask.see("\ud800 half");
+    expect(mask.hide("\ud800 half")).toBe("[secret]");
+  });
+
+  test("of a run that asks for none, nothing is looked at", async () => {
+    const done = await talk({ tools: [leaking(() => "x")], secrets: vault, turns: [["no call"]] });
+    expect(done.result.status).toBe("done");
+    expect(eventsOf(done, "tool.started")).toEqual([]);
+  });
+});

@@ -1,0 +1,503 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineTool, isStatewrightError, memoryStore, type RunHandle, type Store, steer } from "../../src/index.ts";
+import {
+  answersIn,
+  type ChatState,
+  call,
+  checkTranscript,
+  type DeskTool,
+  eventsOf,
+  gate,
+  type LoopOptions,
+  textIn,
+  toolLoop,
+  user,
+} from "../support/tool-loop.ts";
+import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
+
+const named = z.object({ name: z.string() });
+
+function slow(world: VirtualWorld, ms: number, more: DeskTool["spec"]["execution"] = {}, log: string[] = []): DeskTool {
+  const tool = defineTool({
+    name: "work",
+    description: "Work.",
+    input: named,
+    effect: "pure",
+    run: async ({ name }) => {
+      log.push(`+${name}`);
+      await new Promise<void>((resolve) => world.schedule.after(ms, resolve));
+      log.push(`-${name} ${world.clock.monotonic()}`);
+      return name;
+    },
+  });
+  return { ...tool, spec: { ...tool.spec, execution: more } };
+}
+
+const works = (...names: string[]) => names.map((name) => call("work", { name }, name));
+
+/** A store that says when its inbox is looked into. */
+function polled(log: string[], store: Store = memoryStore()): Store {
+  return {
+    ...store,
+    inbox: (thread, branch) => {
+      log.push("poll");
+      return store.inbox(thread, branch);
+    },
+  };
+}
+
+/** What a transcript holds, in words. */
+function told({ messages }: ChatState): readonly string[] {
+  checkTranscript(messages);
+  return messages.map((message) => {
+    if (message.role === "tool") return `${message.callId}: ${message.isError ? "!" : ""}${textIn(message)}`;
+    if (message.role === "user")
+      return `user: ${message.content.map((block) => (block.type === "text" ? block.text : "")).join("")}`;
+    return message.role;
+  });
+}
+
+const skipped = (id: string): string => `${id}: !Skipped: a message of the user is queued and comes first.`;
+
+async function steered(
+  options: Omit<LoopOptions, "tools" | "world"> & { readonly at: number; readonly text?: string },
+  tools: (world: VirtualWorld) => readonly DeskTool[] = (world) => [slow(world, 10)],
+) {
+  const world = virtualWorld();
+  const loop = toolLoop({ ...options, tools: tools(world), world });
+  const handle = loop.start();
+  await world.advance(options.at);
+  await handle.steer(options.text ?? "stop");
+  await world.advance(1_000);
+  const result = await handle.result;
+  return { ...loop, result };
+}
+
+describe("between units", () => {
+  test("S0.56 S2.56 one by one: the inbox is looked into between calls, after one has ended and before the next begins", async () => {
+    const log: string[] = [];
+    const world = virtualWorld();
+    const loop = toolLoop({
+      tools: [slow(world, 10)],
+      world,
+      store: polled(log),
+      strategy: "sequential",
+      turns: [works("a", "b", "c"), ["ok"]],
+    });
+    const handle = loop.start();
+    handle.on((event) => {
+      if (event.type === "tool.started") log.push(`+${event.callId}`);
+      if (event.type === "tool.completed") log.push(`-${event.callId}`);
+    });
+    await world.advance(1_000);
+    await handle.result;
+    expect(log.slice(log.indexOf("+a"), log.indexOf("+c") + 1)).toEqual(["+a", "-a", "poll", "+b", "-b", "poll", "+c"]);
+    let counter = 0;
+    const count = defineTool({
+      name: "count",
+      description: "Count.",
+      input: z.object({}),
+      run: async () => {
+        const read = counter;
+        await Promise.resolve();
+        counter = read + 1;
+        return `${counter}`;
+      },
+    });
+    const two = toolLoop({
+      tools: [count],
+      strategy: "sequential",
+      turns: [[call("count", {}, "a"), call("count", {}, "b")], ["ok"]],
+    });
+    await two.start().result;
+    expect(counter).toBe(2);
+  });
+
+  test("S0.57 S2.57 in parallel all begin before any has ended, and the inbox is looked into once, after all: it skips none", async () => {
+    for (const [strategy, ms] of [
+      ["parallel", 50],
+      ["sequential", 150],
+    ] as const) {
+      const log: string[] = [];
+      const world = virtualWorld();
+      const loop = toolLoop({
+        tools: [slow(world, 50, {}, log)],
+        world,
+        store: polled(log),
+        strategy,
+        turns: [works("a", "b", "c"), ["ok"]],
+      });
+      const handle = loop.start();
+      handle.on((event) => {
+        if (event.type === "step.committed" && event.nodes.includes("tools")) log.push("committed");
+      });
+      await world.advance(10);
+      if (strategy === "parallel") await handle.steer("stop");
+      await world.advance(1_000);
+      const result = await handle.result;
+      expect(log.filter((line) => line.startsWith("-")).at(-1)).toBe(`-c ${ms}`);
+      if (strategy === "sequential") continue;
+      expect(log.slice(log.indexOf("+a"), log.indexOf("committed"))).toEqual([
+        "+a",
+        "+b",
+        "+c",
+        "-a 50",
+        "-b 50",
+        "-c 50",
+        "poll",
+      ]);
+      expect(told(result.state)).toEqual(["user: go", "assistant", "a: a", "b: b", "c: c", "user: stop", "assistant"]);
+    }
+  });
+
+  test("S0.58 S2.58 groups run one after the other, the inbox is looked into between them: seven calls by three, spoken during the first", async () => {
+    const log: string[] = [];
+    const world = virtualWorld();
+    const loop = toolLoop({
+      tools: [slow(world, 10, {}, log)],
+      world,
+      store: polled(log),
+      strategy: { batch: 3 },
+      turns: [works("a", "b", "c", "d", "e", "f", "g"), ["ok"]],
+    });
+    const handle = loop.start();
+    handle.on((event) => {
+      if (event.type === "step.committed" && event.nodes.includes("tools")) log.push("committed");
+    });
+    await world.advance(1_000);
+    await handle.result;
+    const during = log.slice(log.indexOf("+a"), log.indexOf("committed")).map((line) => line.replace(/\w .*/, ""));
+    expect(during.map((line) => line.slice(0, line === "poll" ? 4 : 1)).join(" ")).toBe(
+      "+ + + - - - poll + + + - - - poll + - poll",
+    );
+    const { result, requests } = await steered({
+      at: 5,
+      strategy: { batch: 3 },
+      turns: [works("a", "b", "c", "d", "e", "f", "g"), ["ok"]],
+    });
+    expect(told(result.state)).toEqual([
+      "user: go",
+      "assistant",
+      ...["a: a", "b: b", "c: c"],
+      ...["d", "e", "f", "g"].map(skipped),
+      "user: stop",
+      "assistant",
+    ]);
+    expect(requests).toHaveLength(2);
+  });
+});
+
+describe("skipped calls", () => {
+  test("S0.59 S2.59 S0.60 S2.60 S0.61 S2.61 T2 T3 what has not begun is skipped and answered, what is at work ends with its own result", async () => {
+    const ran: string[] = [];
+    const once = await steered({ at: 5, strategy: "sequential", turns: [works("a", "b", "c"), ["ok"]] }, (world) => {
+      return [slow(world, 10, {}, ran)];
+    });
+    expect(ran).toEqual(["+a", "-a 10"]);
+    const answers = answersIn(once);
+    expect(answers.map(({ isError }) => isError)).toEqual([false, true, true]);
+    expect(answers.map(textIn)).toEqual([
+      "a",
+      "Skipped: a message of the user is queued and comes first.",
+      "Skipped: a message of the user is queued and comes first.",
+    ]);
+    const of = (id: string) =>
+      eventsOf(once, "tool.started", "tool.rejected", "tool.completed", "tool.failed")
+        .filter(({ callId }) => callId === id)
+        .map((event) => (event.type === "tool.rejected" ? `rejected ${event.reason}` : event.type));
+    expect(of("a")).toEqual(["tool.started", "tool.completed"]);
+    expect(of("b")).toEqual(["rejected skipped", "tool.failed"]);
+    expect(of("c")).toEqual(["rejected skipped", "tool.failed"]);
+    expect(eventsOf(once, "tool.failed").map(({ result }) => result.error?.kind)).toEqual(["skipped", "skipped"]);
+  });
+
+  test("S0.62 S2.62 T7 what was said stands after all answers and before the next request, in the write that holds both", async () => {
+    const store = memoryStore();
+    const once = await steered({ at: 5, strategy: "sequential", store, turns: [works("a", "b"), ["ok"]] });
+    expect(once.requests[1]?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "tool", "user"]);
+    const steps = eventsOf(once, "step.committed").filter(({ nodes }) => nodes.includes("tools"));
+    expect(steps).toHaveLength(1);
+    const { messages } = steps[0]?.changes ?? {};
+    expect(messages?.kind).toBe("append");
+    expect(JSON.stringify(messages)).toContain("stop");
+    expect(await store.inbox("t", "main")).toEqual([]);
+    const order = once.events.map(({ type }) => type);
+    expect(order.indexOf("inbox.taken")).toBeGreaterThan(order.lastIndexOf("tool.failed"));
+    expect(order.indexOf("inbox.taken")).toBeLessThan(order.lastIndexOf("model.started"));
+  });
+
+  test("S0.68 S2.74 in parallel every call belongs to the one unit, also those that wait for a place or a lock", async () => {
+    for (const more of [{ maxConcurrency: 2 }, {}]) {
+      const once = await steered({ at: 5, ...more, turns: [works("a", "b", "c", "d", "e"), ["ok"]] }, (world) => [
+        slow(world, 10, "maxConcurrency" in more ? {} : { lock: () => ["one"] }),
+      ]);
+      expect(answersIn(once).map(textIn)).toEqual(["a", "b", "c", "d", "e"]);
+      expect(told(once.result.state).at(-2)).toBe("user: stop");
+    }
+  });
+
+  test("D17 a note of the system is not blamed on the user", async () => {
+    const world = virtualWorld();
+    const loop = toolLoop({
+      tools: [slow(world, 10)],
+      world,
+      strategy: "sequential",
+      turns: [works("a", "b"), ["ok"]],
+    });
+    const handle = loop.start();
+    await world.advance(5);
+    await handle.steer([{ role: "system", id: "n1", content: "The disk is nearly full." }]);
+    await world.advance(1_000);
+    const answers = answersIn(await handle.result);
+    expect(answers.map(textIn)).toEqual(["a", "Skipped: a note of the system is queued and comes first."]);
+    expect(answers[1]?.isError).toBe(true);
+  });
+
+  test("D2 T5 finish-batch runs all that were asked for, and a tool may say that steering skips no call of it", async () => {
+    const turns = [works("a", "b", "c"), ["ok"]] as const;
+    const finished = await steered({ at: 5, strategy: "sequential", steering: "finish-batch", turns });
+    expect(answersIn(finished).map(textIn)).toEqual(["a", "b", "c"]);
+    expect(told(finished.result.state).at(-2)).toBe("user: stop");
+    const submit = await steered(
+      { at: 5, strategy: "sequential", turns: [[...works("a", "b"), call("submit", {}, "s"), ...works("c")], ["ok"]] },
+      (world) => {
+        const tool = defineTool({
+          name: "submit",
+          description: "Hand it in.",
+          input: z.object({}),
+          execution: { onSteer: "run" },
+          run: () => "handed in",
+        });
+        return [slow(world, 10), tool];
+      },
+    );
+    expect(told(submit.result.state).slice(2, -1)).toEqual([
+      "a: a",
+      skipped("b"),
+      "s: handed in",
+      skipped("c"),
+      "user: stop",
+    ]);
+    const soft = await steered({ at: 5, turns: [[call("wait", {}, "w")], ["ok"]] }, (world) => [
+      defineTool({
+        name: "wait",
+        description: "Wait.",
+        input: z.object({}),
+        run: (_, { steered: signal }) =>
+          new Promise<string>((resolve) => {
+            const end = (): void => resolve(`${signal.aborted ? "spoken to" : "waited"} at ${world.clock.monotonic()}`);
+            world.schedule.after(500, end);
+            signal.addEventListener("abort", end, { once: true });
+          }),
+      }),
+    ]);
+    expect(answersIn(soft).map(textIn)).toEqual(["spoken to at 5"]);
+  });
+
+  test("skipped calls pass the after hooks like every other", async () => {
+    const seen: string[] = [];
+    const once = await steered({
+      at: 5,
+      strategy: "sequential",
+      turns: [works("a", "b"), ["ok"]],
+      middleware: [
+        { name: "audit", afterTool: ({ result }) => void seen.push(`${result.callId} ${result.error?.kind}`) },
+      ],
+    });
+    expect(seen).toEqual(["a undefined", "b skipped"]);
+    answersIn(once);
+  });
+
+  test("T4 an inbox that cannot be read is told and logged, and skips nothing", async () => {
+    const store = memoryStore();
+    let broken = false;
+    const failing: Store = {
+      ...store,
+      inbox: (thread, branch) => (broken ? Promise.reject(new Error("no disk")) : store.inbox(thread, branch)),
+    };
+    const world = virtualWorld();
+    const loop = toolLoop({
+      tools: [slow(world, 10)],
+      world,
+      store: failing,
+      strategy: "sequential",
+      turns: [works("a", "b", "c"), ["ok"]],
+    });
+    const handle = loop.start();
+    await world.advance(5);
+    await handle.steer("stop");
+    broken = true;
+    await world.advance(20);
+    broken = false;
+    await world.advance(100);
+    const result = await handle.result;
+    expect(told(result.state)).toEqual(["user: go", "assistant", "a: a", "b: b", "c: c", "user: stop", "assistant"]);
+    expect(eventsOf(loop, "inbox.failed").map(({ error }) => error.message)).toEqual(["no disk", "no disk"]);
+    expect(world.lines.filter(({ message }) => message.includes("could not be taken in"))).toHaveLength(2);
+  });
+});
+
+describe("taking in", () => {
+  test("what comes while the model speaks is answered next, and a follow-up when the run would end otherwise", async () => {
+    const world = virtualWorld();
+    const doors = [gate(), gate(), gate()];
+    let turn = 0;
+    const loop = toolLoop({ tools: [slow(world, 1)], world, turns: [["one"], ["two"], ["three"]] });
+    const handle = loop.start();
+    handle.on((event) => {
+      if (event.type !== "model.started") return;
+      turn += 1;
+      if (turn === 1) {
+        void handle.followUp("last");
+        void handle.steer("first");
+        doors[0]?.open();
+      }
+    });
+    const { state } = await handle.result;
+    expect(told(state)).toEqual(["user: go", "assistant", "user: first", "assistant", "user: last", "assistant"]);
+    expect(eventsOf(loop, "inbox.taken").map(({ kind }) => kind)).toEqual(["steer", "followUp"]);
+  });
+
+  test("one at a time, or all that waits", async () => {
+    for (const inbox of ["one", "all"] as const) {
+      const world = virtualWorld();
+      const loop = toolLoop({ tools: [slow(world, 10)], world, inbox, turns: [works("a"), ["one"], ["two"]] });
+      const handle = loop.start();
+      await world.advance(5);
+      await Promise.all([handle.steer("x"), handle.steer("y")]);
+      await world.advance(100);
+      const { state } = await handle.result;
+      expect(told(state).slice(3)).toEqual(
+        inbox === "all" ? ["user: x", "user: y", "assistant"] : ["user: x", "assistant", "user: y", "assistant"],
+      );
+    }
+  });
+
+  test("T6 a run that is being cancelled takes nothing: what was said waits for the next run, before its input", async () => {
+    const store = memoryStore();
+    const world = virtualWorld();
+    const options = { tools: [slow(world, 10)], world, store, strategy: "sequential" as const };
+    const loop = toolLoop({ ...options, turns: [works("a", "b"), ["after"]] });
+    const handle = loop.start();
+    await world.advance(5);
+    await handle.steer("important");
+    handle.cancel("no more");
+    await world.advance(10_000);
+    const cancelled = await handle.result;
+    expect(cancelled.status).toBe("cancelled");
+    checkTranscript(cancelled.state.messages);
+    expect((await store.inbox("t", "main")).length).toBe(1);
+    const next = loop.start(user("and now", "u2"));
+    await world.advance(100);
+    const { state } = await next.result;
+    expect(told(state).slice(-3)).toEqual(["user: important", "user: and now", "assistant"]);
+    expect(await store.inbox("t", "main")).toEqual([]);
+  });
+
+  test("without a store the inbox is in memory, and a run that is over says that it keeps nothing", async () => {
+    const world = virtualWorld();
+    const loop = toolLoop({
+      tools: [slow(world, 10)],
+      world,
+      store: "none",
+      strategy: "sequential",
+      turns: [works("a", "b"), ["ok"]],
+    });
+    const handle = loop.start();
+    await world.advance(5);
+    await handle.steer("stop");
+    await world.advance(100);
+    expect(told((await handle.result).state).slice(2)).toEqual(["a: a", skipped("b"), "user: stop", "assistant"]);
+    const late = await handle.steer("late").catch((error: unknown) => error);
+    expect(isStatewrightError(late, "missing_store")).toBe(true);
+  });
+
+  test("what is sent before the run has begun is not lost, in the order of sending", async () => {
+    for (const store of [memoryStore(), "none"] as const) {
+      const loop = toolLoop({ tools: [slow(virtualWorld(), 1)], store, turns: [["one"], ["two"]] });
+      const handle = loop.start();
+      void handle.steer("x");
+      void handle.steer("y");
+      expect(told((await handle.result).state)).toEqual(["user: go", "assistant", "user: x", "user: y", "assistant"]);
+    }
+  });
+
+  test("anyone with the store steers a run, and a thread that is not at work keeps it for its next run", async () => {
+    const store = memoryStore();
+    const world = virtualWorld();
+    const loop = toolLoop({
+      tools: [slow(world, 10)],
+      world,
+      store,
+      strategy: "sequential",
+      turns: [works("a", "b"), ["ok"], ["more"]],
+    });
+    const handle = loop.start();
+    await world.advance(5);
+    await steer(loop.graph, { store: store.peer(), thread: "t", input: "from elsewhere", world });
+    await world.advance(100);
+    expect(told((await handle.result).state).slice(2)).toEqual([
+      "a: a",
+      skipped("b"),
+      "user: from elsewhere",
+      "assistant",
+    ]);
+    await steer(loop.graph, { store, thread: "t", input: "later", world });
+    const next = loop.start(user("and now", "u2"));
+    await world.advance(100);
+    expect(told((await next.result).state).slice(-3)).toEqual(["user: later", "user: and now", "assistant"]);
+  });
+
+  test("what another process sends reaches a long wait within a second, and a run that nobody shares looks for nothing", async () => {
+    for (const local of [false, true]) {
+      const log: string[] = [];
+      const mine = memoryStore();
+      const world = virtualWorld();
+      const wait = defineTool({
+        name: "wait",
+        description: "Wait.",
+        input: z.object({}),
+        run: (_, { steered: signal }) =>
+          new Promise<string>((resolve) => {
+            const end = (): void => resolve(`${signal.aborted ? "spoken to" : "waited"} at ${world.clock.monotonic()}`);
+            const stop = world.schedule.after(5_000, end);
+            signal.addEventListener("abort", () => [stop(), end()], { once: true });
+          }),
+      });
+      const store = { ...polled(log, mine), local };
+      const loop = toolLoop({ tools: [wait], world, store, turns: [[call("wait", {}, "w")], ["ok"]] });
+      const handle = loop.start();
+      await world.advance(2_500);
+      expect(log.length).toBe(local ? 1 : 3);
+      await steer(loop.graph, { store: mine.peer(), thread: "t", input: "hurry", world });
+      await world.advance(10_000);
+      expect(answersIn(await handle.result).map(textIn)).toEqual([local ? "waited at 5000" : "spoken to at 3000"]);
+      expect(world.timers).toBe(0);
+    }
+  });
+
+  test("what no conversation can take in is refused, with what to do", async () => {
+    const store = memoryStore();
+    const loop = toolLoop({ tools: [slow(virtualWorld(), 1)], store, turns: [["ok"]] });
+    const handle: RunHandle<ChatState> = loop.start();
+    await handle.result;
+    const codeOf = (sent: Promise<void>): Promise<unknown> =>
+      sent.then(
+        () => "kept",
+        (error: unknown) => (isStatewrightError(error) ? error.code : error),
+      );
+    expect(await codeOf(handle.steer([]))).toBe("invalid_input");
+    expect(await codeOf(handle.steer(7 as never))).toBe("invalid_input");
+    expect(await codeOf(handle.steer([{ role: "assistant", id: "x", content: [], finish: "stop" }]))).toBe(
+      "invalid_input",
+    );
+    expect(await codeOf(handle.followUp([user("fine"), null as never]))).toBe("invalid_input");
+    const given = { store, thread: "t", input: "x" };
+    expect(await codeOf(steer(loop.graph, { ...given, thread: "none" }))).toBe("unknown_thread");
+    expect(await codeOf(steer(loop.graph, { ...given, branch: "none" }))).toBe("unknown_branch");
+    expect(await codeOf(steer(loop.graph, { ...given, kind: "shout" as never }))).toBe("invalid_option");
+    expect(await codeOf(steer(loop.graph, { ...given, store: {} as never }))).toBe("invalid_option");
+    expect(await store.inbox("t", "main")).toEqual([]);
+  });
+});

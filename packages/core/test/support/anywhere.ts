@@ -1,0 +1,47 @@
+/** A program for any engine of JavaScript: a tool is called, a person is asked, the run goes on, its history is read. */
+import * as z from "zod";
+import {
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  history,
+  memoryStore,
+  messages,
+  resume,
+  run,
+  START,
+  textOf,
+  toolNode,
+} from "../../src/index.ts";
+
+const add = defineTool({
+  name: "add",
+  description: "Adds two numbers.",
+  input: z.object({ a: z.number(), b: z.number() }),
+  effect: "pure",
+  run: ({ a, b }) => String(a + b),
+});
+const graph = defineGraph({
+  name: "anywhere",
+  state: defineState({ messages: messages(), sure: z.boolean().default(false) }),
+  interrupts: { sure: z.boolean() },
+})
+  .nodes({
+    tools: toolNode({ tools: [add] }),
+    ask: async (_state, { interrupt }) => ({ sure: await interrupt("sure") }),
+  })
+  .edges({ [START]: "tools", tools: "ask", ask: END });
+
+/** What the program has to tell, as one line. */
+export async function program(): Promise<string> {
+  const at = { store: memoryStore(), thread: "t" };
+  const asks = { type: "call", id: "c", name: "add", args: { a: 1, b: 2 } } as const;
+  const input = { messages: [{ role: "assistant", id: "a", finish: "calls", content: [asks] }] } as const;
+  const first = await run(graph, { ...at, input }).result;
+  const { state } = await resume(graph, { ...at, answers: { sure: true } }).result;
+  const nodes: string[] = [];
+  for await (const step of history(graph, at)) nodes.push(step.node ?? "");
+  const said = state.messages.map(textOf).filter((text) => text !== "");
+  return JSON.stringify({ first: first.status, sure: state.sure, said, nodes });
+}

@@ -1,0 +1,52 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { cutText, isWithin, utf8Bytes } from "../../src/tool/cut-text.ts";
+
+const encoder = new TextEncoder();
+const bytesOf = (text: string): number => encoder.encode(text).length;
+const anyText = fc.oneof(
+  fc.string({ maxLength: 400 }),
+  fc.string({ unit: "binary", maxLength: 400 }),
+  fc.string({
+    unit: fc.constantFrom("a", "ä", "€", "😀", "\ud83d", "\ude00", "\u{1F468}\u200d\u{1F469}"),
+    maxLength: 400,
+  }),
+);
+const note = (cut: number): string => `[… ${cut} cut]`;
+
+test("the bytes of a text are those of its UTF-8", () => {
+  fc.assert(
+    fc.property(anyText, fc.nat(1_200), (text, limit) => {
+      expect(utf8Bytes(text)).toBe(bytesOf(text));
+      expect(isWithin(text, limit)).toBe(bytesOf(text) <= limit);
+    }),
+  );
+});
+
+test("T27 a text that is cut keeps head and tail in its limit, splits no code point, and says how many bytes are missing", () => {
+  fc.assert(
+    fc.property(anyText, fc.nat(600), (text, limit) => {
+      const cut = cutText(text, limit, note);
+      if (bytesOf(text) <= limit) {
+        expect(cut).toBe(text);
+        return;
+      }
+      expect(bytesOf(cut)).toBeLessThanOrEqual(limit);
+      const said = /\[… (\d+) cut\]/.exec(cut);
+      if (limit < bytesOf(note(bytesOf(text)))) return;
+      const [head, tail] = [cut.slice(0, said?.index), cut.slice((said?.index ?? 0) + (said?.[0].length ?? 0))];
+      expect(text.startsWith(head) && text.endsWith(tail)).toBe(true);
+      expect(bytesOf(head) + bytesOf(tail) + Number(said?.[1])).toBe(bytesOf(text));
+      expect(Math.abs(bytesOf(head) - bytesOf(tail))).toBeLessThanOrEqual(6);
+      const splits = (at: number): boolean => /^[\ud800-\udbff][\udc00-\udfff]$/.test(text.slice(at - 1, at + 1));
+      expect([splits(head.length), splits(text.length - tail.length)]).toEqual([false, false]);
+    }),
+    {
+      examples: [
+        ["😀".repeat(20), 40],
+        ["\ud83d".repeat(40), 31],
+        ["€".repeat(40), 29],
+      ],
+    },
+  );
+});

@@ -1,0 +1,194 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineTool, isStatewrightError, modelToolOf } from "../../src/index.ts";
+import { parseArgs } from "../../src/tool/parse-args.ts";
+import { answersIn, call, eventsOf, talk, textIn } from "../support/tool-loop.ts";
+
+function specOf(input: z.ZodType) {
+  return defineTool({ name: "act", description: "Act.", input: input as z.ZodObject, run: () => "x" }).spec;
+}
+
+function issuesOf(input: z.ZodType, args: unknown): readonly string[] {
+  const parsed = parseArgs(specOf(input), args);
+  return parsed.ok ? [] : parsed.issues.map(({ path, message }) => `${path}: ${message}`);
+}
+
+describe("unknown keys, at every depth", () => {
+  test("D26 are refused with their path where zod would drop them: in objects, lists, tuples, records, unions, intersections and recursion", () => {
+    const inner = z.object({ a: z.string() });
+    const shapes: Readonly<Record<string, readonly [z.ZodType, unknown, string]>> = {
+      object: [z.object({ at: inner }), { at: { a: "x", b: 1 } }, "at.b"],
+      optional: [z.object({ at: inner.optional() }), { at: { a: "x", b: 1 } }, "at.b"],
+      nullable: [z.object({ at: inner.nullable() }), { at: { a: "x", b: 1 } }, "at.b"],
+      default: [z.object({ at: inner.default({ a: "d" }) }), { at: { a: "x", b: 1 } }, "at.b"],
+      list: [z.object({ at: z.array(inner) }), { at: [{ a: "x" }, { a: "x", b: 1 }] }, "at.1.b"],
+      tuple: [z.object({ at: z.tuple([z.string(), inner]) }), { at: ["x", { a: "x", b: 1 }] }, "at.1.b"],
+      record: [z.object({ at: z.record(z.string(), inner) }), { at: { k: { a: "x", b: 1 } } }, "at.k.b"],
+      union: [z.object({ at: z.union([z.string(), inner]) }), { at: { a: "x", b: 1 } }, "at.b"],
+      discriminated: [
+        z.object({
+          at: z.discriminatedUnion("k", [
+            z.object({ k: z.literal("a"), a: z.string() }),
+            z.object({ k: z.literal("b"), b: z.string() }),
+          ]),
+        }),
+        { at: { k: "b", b: "x", a: "y" } },
+        "at.a",
+      ],
+      intersection: [
+        z.object({ at: z.intersection(inner, z.object({ c: z.number() })) }),
+        { at: { a: "x", c: 1, b: 1 } },
+        "at.b",
+      ],
+    };
+    for (const [name, [input, args, path]] of Object.entries(shapes))
+      expect([name, issuesOf(input, args)]).toEqual([name, [`${path}: unknown argument`]]);
+    const node = z.object({
+      a: z.string(),
+      get next() {
+        return node.optional();
+      },
+    });
+    expect(issuesOf(z.object({ at: node }), { at: { a: "x", next: { a: "y", next: { a: "z", b: 1 } } } })).toEqual([
+      "at.next.next.b: unknown argument",
+    ]);
+  });
+
+  test("pass where the schema is open, and under them the closed parts are closed", () => {
+    const open = z.object({ at: z.looseObject({ inner: z.object({ a: z.string() }) }) });
+    expect(issuesOf(open, { at: { inner: { a: "x" }, more: { b: 1 } } })).toEqual([]);
+    expect(issuesOf(open, { at: { inner: { a: "x", b: 1 }, more: 1 } })).toEqual(["at.inner.b: unknown argument"]);
+    const catching = z.object({ at: z.object({ a: z.string() }).catchall(z.object({ n: z.number() })) });
+    expect(issuesOf(catching, { at: { a: "x", more: { n: 1 } } })).toEqual([]);
+    expect(issuesOf(catching, { at: { a: "x", more: { n: 1, m: 2 } } })).toEqual(["at.more.m: unknown argument"]);
+    for (const any of [z.any(), z.unknown(), z.record(z.string(), z.unknown()), z.json()])
+      expect(issuesOf(z.object({ at: any }), { at: { b: { c: [1, { d: 1 }] } } })).toEqual([]);
+  });
+
+  test("of alternatives the one counts that zod takes: the first that fits", () => {
+    const input = z.object({ at: z.union([z.object({ a: z.string(), b: z.number() }), z.object({ a: z.string() })]) });
+    expect(issuesOf(input, { at: { a: "x", b: 1 } })).toEqual([]);
+    expect(issuesOf(input, { at: { a: "x" } })).toEqual([]);
+    expect(issuesOf(input, { at: { a: "x", c: 1 } })).toEqual(["at.c: unknown argument"]);
+    expect(issuesOf(input, { at: { c: 1 } }).join()).not.toContain("unknown argument");
+  });
+
+  test("hostile names are names like others", () => {
+    const polluted = JSON.parse('{"at":{"a":"x","__proto__":{"polluted":1}}}') as unknown;
+    expect(issuesOf(z.object({ at: z.object({ a: z.string() }) }), polluted)).toHaveLength(1);
+    for (const key of ["hasOwnProperty", "toString"]) {
+      const args = JSON.parse(`{"at":{"a":"x",${JSON.stringify(key)}:{"polluted":1}}}`) as unknown;
+      expect(issuesOf(z.object({ at: z.object({ a: z.string() }) }), args)).toEqual([`at.${key}: unknown argument`]);
+    }
+    expect(Reflect.get({}, "polluted")).toBeUndefined();
+  });
+
+  test("a call with one is answered with its path, and the tool is not run", async () => {
+    let ran = 0;
+    const input = z.object({ filter: z.object({ from: z.string() }) });
+    const tool = defineTool({ name: "find", description: "Find.", input, run: () => void ran++ });
+    const done = await talk({ tools: [tool], turns: [[call("find", { filter: { from: "x", until: "y" } })], ["ok"]] });
+    expect([ran, textIn(answersIn(done)[0])]).toEqual([
+      0,
+      'The arguments of "find" do not fit: filter.until: unknown argument.',
+    ]);
+    expect(eventsOf(done, "tool.rejected").map(({ reason }) => reason)).toEqual(["invalid_args"]);
+  });
+});
+
+describe("T16 traps of schemas", () => {
+  test("T16 defaults are not required, dates are refused where the tool is defined, transforms show what they take, null is no number, and a union at the top is refused", () => {
+    const shown = (input: z.ZodType) => modelToolOf(specOf(input)).inputSchema;
+    expect(shown(z.object({ a: z.string().default("d"), b: z.string() }))["required"]).toEqual(["b"]);
+    expect(shown(z.object({ n: z.string().transform(Number) }))["properties"]).toEqual({ n: { type: "string" } });
+    expect(parseArgs(specOf(z.object({ n: z.string().transform(Number) })), { n: "7" })).toEqual({
+      ok: true,
+      value: { n: 7 },
+    });
+    const coerced = z.object({ n: z.coerce.number(), s: z.coerce.string().optional() });
+    expect(shown(coerced)["properties"]).toMatchObject({ n: { type: "number" } });
+    expect(issuesOf(coerced, { n: null })).toEqual(["n: expected number, received null"]);
+    expect(issuesOf(coerced, { n: 1, s: null })).toEqual(["s: expected string, received null"]);
+    expect(issuesOf(z.object({ n: z.number().nullable() }), { n: null })).toEqual([]);
+    const top = z.discriminatedUnion("k", [z.object({ k: z.literal("a") }), z.object({ k: z.literal("b") })]);
+    for (const input of [z.object({ at: z.date() }), z.object({ at: z.coerce.date() }), top, z.string()]) {
+      let code: unknown;
+      try {
+        specOf(input);
+      } catch (error) {
+        code = isStatewrightError(error) ? error.code : error;
+      }
+      expect(code).toBe("invalid_tool");
+    }
+  });
+});
+
+test("a union of literals is shown as an enum, at every depth, and what is around it stays", () => {
+  const units = z
+    .union([z.literal("celsius"), z.literal("fahrenheit")])
+    .describe("Units")
+    .optional();
+  const input = z.object({
+    units,
+    many: z.array(z.union([z.literal(1), z.literal(2)])),
+    mixed: z.union([z.literal("auto"), z.literal(5)]).default("auto"),
+    other: z.union([z.literal("auto"), z.number()]),
+    property: z.object({ anyOf: z.string(), enum: z.string() }),
+  });
+  expect(modelToolOf(specOf(input)).inputSchema["properties"]).toEqual({
+    units: { type: "string", enum: ["celsius", "fahrenheit"], description: "Units" },
+    many: { type: "array", items: { type: "number", enum: [1, 2] } },
+    mixed: { enum: ["auto", 5], default: "auto" },
+    other: { anyOf: [{ type: "string", const: "auto" }, { type: "number" }] },
+    property: {
+      type: "object",
+      properties: { anyOf: { type: "string" }, enum: { type: "string" } },
+      required: ["anyOf", "enum"],
+    },
+  });
+  expect(parseArgs(specOf(z.object({ units })), { units: "kelvin" }).ok).toBe(false);
+});
+
+test("D27 the answer has the schema's own words, the field and the type, and the tool is not run", async () => {
+  let ran = 0;
+  const stats = defineTool({
+    name: "stats",
+    description: "Statistics.",
+    input: z.object({
+      numbers: z
+        .array(z.number(), { error: "numbers must be a non-empty array" })
+        .min(1, { error: "numbers must be a non-empty array" }),
+      city: z.string({ error: "missing city" }),
+    }),
+    run: () => void ran++,
+  });
+  const turns = [
+    [call("stats", { numbers: [], city: "Oslo" }, "a"), call("stats", { numbers: "1,2" }, "b"), call("stats", {}, "c")],
+    ["ok"],
+  ];
+  const done = await talk({ tools: [stats], turns });
+  const said = answersIn(done).map(textIn);
+  expect(ran).toBe(0);
+  for (const text of said) expect(text).toContain("numbers: numbers must be a non-empty array (expected array)");
+  for (const text of said.slice(1)) expect(text).toContain("city: missing city (expected string)");
+});
+
+test("D28 an argument with a default is optional on the wire and filled in, and a value of another type is refused", async () => {
+  const seen: string[] = [];
+  const deploy = defineTool({
+    name: "deploy",
+    description: "Deploy.",
+    input: z.object({ env: z.string().default("staging").describe("Target environment") }),
+    run: ({ env }) => void seen.push(env),
+  });
+  const turns = [
+    [call("deploy", {}, "a"), call("deploy", { env: 3 }, "b"), call("deploy", { env: "prod" }, "c")],
+    ["ok"],
+  ];
+  const done = await talk({ tools: [deploy], turns });
+  expect(done.requests[0]?.tools[0]?.inputSchema["required"]).toBeUndefined();
+  expect(seen).toEqual(["staging", "prod"]);
+  expect(eventsOf(done, "tool.failed").map(({ callId, result }) => [callId, result.error?.kind])).toEqual([
+    ["b", "invalid_args"],
+  ]);
+});

@@ -1,0 +1,333 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  defineTool,
+  fromAgentTool,
+  isStatewrightError,
+  type Tool,
+  type ToolSpec,
+  toolNode,
+  toolRegistry,
+  toolSpec,
+} from "../../src/index.ts";
+import { snakeCaseOf } from "../../src/tool/tool-name.ts";
+import { answersIn, call, eventsOf, talk, textIn } from "../support/tool-loop.ts";
+
+function named(name: string, description = "Does it."): Tool {
+  return defineTool({ name, description, input: z.object({}), run: () => description });
+}
+
+function refusal(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    if (isStatewrightError(error)) return `${error.code} ${error.message}`;
+    throw error;
+  }
+  return "taken";
+}
+
+/** A tool from elsewhere, under the name that it has there. */
+function foreign(name: string): Tool {
+  const execute = async () => ({ content: [{ type: "text", text: name } as const] });
+  return fromAgentTool({ name, label: name, description: "From elsewhere.", parameters: { type: "object" }, execute });
+}
+
+const perfect = ["a", "get_weather", "a1_", "a".repeat(64)];
+const never = ["", " ", "a b", " a", "a\n", "a".repeat(65), "a.b", "a/b", "a:b", "météo", "1a", "a{", 'a"b', "-a"];
+const loose = ["GetWeather", "get-weather", "_a", "A"];
+
+test("S1.2, S1.30 names are snake_case by default, a registry may take all that every provider takes, and duplicates are refused", () => {
+  for (const name of perfect) {
+    expect(toolRegistry([named(name)]).names()).toEqual([name]);
+    expect(toolRegistry([named(name)], { names: "provider-safe" }).names()).toEqual([name]);
+  }
+  for (const name of loose) {
+    const said = refusal(() => toolRegistry([named(name)]));
+    expect(said).toContain(`invalid_tool: ${JSON.stringify(name)} is not a tool name`);
+    expect(said).toContain("Use snake_case");
+    expect(said).toContain('names: "provider-safe"');
+    expect(refusal(() => toolNode({ tools: [named(name)] }))).toContain("is not a tool name");
+    expect(toolRegistry([named(name)], { names: "provider-safe" }).names()).toEqual([name]);
+  }
+  for (const name of never) {
+    const { spec } = named("base");
+    const bad: Tool = { spec: { ...spec, name }, call: () => "x" };
+    for (const names of ["snake_case", "provider-safe"] as const)
+      for (const take of [
+        () => toolRegistry([bad], { names }),
+        () => toolRegistry([], { names }).register(bad),
+        () => toolRegistry([], { names }).replace(bad),
+        () => toolRegistry([], { names }).replaceAll([bad]),
+      ])
+        expect(refusal(take)).toContain(`${JSON.stringify(name)} is not a tool name`);
+    expect(refusal(() => named(name))).toContain(`${JSON.stringify(name)} is not a tool name`);
+  }
+  const twice = () => toolRegistry([named("GetWeather"), named("GetWeather")], { names: "provider-safe" });
+  expect(refusal(twice)).toContain('two tools are named "GetWeather"');
+  expect(refusal(() => toolRegistry([], { names: "any" as "snake_case" }))).toContain("provider-safe");
+});
+
+test("D9 register refuses a name that is taken, replace takes it", () => {
+  const registry = toolRegistry([named("a", "old")]);
+  expect(refusal(() => registry.register(named("a", "new")))).toContain('two tools are named "a"');
+  expect(registry.get("a")?.spec.description).toBe("old");
+  expect(registry.replace(named("a", "new")).get("a")?.spec.description).toBe("new");
+  expect(registry.replace(named("b")).names()).toEqual(["a", "b"]);
+});
+
+test("D32 a foreign name becomes snake_case and is kept beside it; provider-safe names are kept where the registry takes them", async () => {
+  const aliases = {
+    GetWeather: "get_weather",
+    "files/read": "files_read",
+    "read-file": "read_file",
+    HTTPServerList: "http_server_list",
+    "météo du jour": "meteo_du_jour",
+    "3d.render": "tool_3d_render",
+    mcp__github__list: "mcp__github__list",
+    __init: "init",
+  };
+  for (const [original, alias] of Object.entries(aliases)) {
+    expect([original, snakeCaseOf(original)]).toEqual([original, alias]);
+    const [described] = toolRegistry([foreign(original)]).describe();
+    expect([described?.name, described?.originalName]).toEqual([alias, alias === original ? undefined : original]);
+  }
+  const long = `x${"Y/".repeat(60)}`;
+  expect(snakeCaseOf(long)).toMatch(/^[a-z][a-z0-9_]{63}$/);
+  expect(snakeCaseOf(long)).not.toBe(snakeCaseOf(`${long}z`));
+  for (const nothing of ["", "//", "気温"]) expect(refusal(() => foreign(nothing))).toContain("is not a tool name");
+  const kept = toolRegistry([foreign("GetWeather"), foreign("files/read")], { names: "provider-safe" });
+  expect(kept.names()).toEqual(["GetWeather", "files_read"]);
+  const done = await talk({ tools: kept, turns: [[call("GetWeather"), call("files_read")], ["ok"]] });
+  expect(done.requests[0]?.tools.map(({ name }) => name)).toEqual(["GetWeather", "files_read"]);
+  expect(answersIn(done).map(textIn)).toEqual(["GetWeather", "files/read"]);
+});
+
+test("T52 two foreign names that become one are refused where they are registered, and the refusal has both", () => {
+  const tools = [foreign("a/b"), foreign("a-b")];
+  for (const take of [
+    () => toolRegistry(tools),
+    () => toolRegistry([foreign("a/b")]).register(foreign("a-b")),
+    () => toolRegistry().replaceAll(tools),
+  ]) {
+    const said = refusal(take);
+    expect(said).toContain('two tools are named "a_b"');
+    expect(said).toContain('"a/b" and "a-b"');
+  }
+  expect(refusal(() => toolRegistry([named("a_b"), foreign("a/b")]))).toContain(
+    'two tools are named "a_b", "a/b" where',
+  );
+});
+
+describe("aliases", () => {
+  test("are refused for tools that there are not, where they would be of two tools, and where providers refuse them", () => {
+    const registry = toolRegistry([named("get_weather"), named("search")]);
+    expect(refusal(() => registry.alias("one", "nothing", "X"))).toContain('Tools are "get_weather", "search"');
+    for (const alias of ["", "a b", "a.b", "a".repeat(65)])
+      expect(refusal(() => registry.alias("one", "search", alias))).toContain("cannot be an alias");
+    expect(refusal(() => registry.alias("one", "search", "get_weather"))).toContain("another tool has it");
+    registry.alias("one", "get_weather", "GetWeather");
+    expect(refusal(() => registry.alias("one", "search", "GetWeather"))).toContain("already");
+    registry.alias("two", "search", "GetWeather").alias("one", "get_weather", "Weather");
+    expect([registry.toCanonical("one", "Weather"), registry.toCanonical("two", "GetWeather")]).toEqual([
+      "get_weather",
+      "search",
+    ]);
+    expect([registry.toCanonical("one", "GetWeather"), registry.toCanonical("two", "search")]).toEqual([
+      undefined,
+      "search",
+    ]);
+    expect(registry.describe().map(({ aliases }) => aliases)).toEqual([{ one: "Weather" }, { two: "GetWeather" }]);
+  });
+
+  test("keep a later tool from their name, and go with their tool", () => {
+    const registry = toolRegistry([named("get_weather")]).alias("one", "get_weather", "weather");
+    for (const take of [
+      () => registry.register(named("weather")),
+      () => registry.replace(named("weather")),
+      () => registry.replaceAll([named("weather"), named("get_weather")]),
+    ])
+      expect(refusal(take)).toContain('"weather" is the name of the tool "get_weather" for models of "one" already');
+    registry.replaceAll([named("get_weather", "newer")]);
+    expect(registry.toCanonical("one", "weather")).toBe("get_weather");
+    registry.unregister("get_weather");
+    expect(registry.register(named("weather")).toCanonical("one", "weather")).toBe("weather");
+  });
+});
+
+test("S3.20 a registry is made alone, filled, and given to a graph beside its model: the wire lists its tools, and two share nothing", async () => {
+  const [one, two] = [toolRegistry(), toolRegistry()];
+  one.register(named("alpha")).register(named("beta"));
+  two.register(named("gamma"));
+  const first = await talk({ tools: one, turns: [[call("beta")], ["ok"]] });
+  const second = await talk({ tools: two, turns: [[call("beta")], ["ok"]] });
+  expect(first.requests[0]?.tools.map(({ name }) => name)).toEqual(["alpha", "beta"]);
+  expect(second.requests[0]?.tools.map(({ name }) => name)).toEqual(["gamma"]);
+  expect([answersIn(first)[0]?.isError, answersIn(second)[0]?.isError]).toEqual([false, true]);
+});
+
+test("T50 the order of tools on the wire does not depend on who registered first", async () => {
+  const names = ["zeta", "mid_10", "alpha", "mid_2", "Mid"];
+  const wires: string[] = [];
+  for (const order of [names, names.toReversed(), [...names].sort()]) {
+    const registry = toolRegistry([], { names: "provider-safe" });
+    for (const name of order) registry.register(named(name));
+    registry.replace(named("alpha")).unregister("zeta");
+    registry.register(named("zeta"));
+    const done = await talk({ tools: registry, turns: [[call("alpha")], ["ok"]] });
+    wires.push(...done.wires.map((wire) => JSON.stringify((JSON.parse(wire) as { tools: unknown }).tools)));
+  }
+  expect(new Set(wires).size).toBe(1);
+});
+
+test("S1.4, S1.21 describe lists each hidden argument with its kind and never a value, and the wire has neither", async () => {
+  const hidden = defineTool({
+    name: "pay",
+    description: "Pay.",
+    input: z.object({ cents: z.int() }),
+    inject: { accountHidden: { kind: "custom", resolve: () => "SENTINEL-value" } },
+    run: (_args, { injected }) => (injected.accountHidden === "SENTINEL-value" ? "paid" : "wrong"),
+  });
+  const registry = toolRegistry([hidden]);
+  expect(registry.describe()[0]?.inject).toEqual({ accountHidden: "custom" });
+  expect(JSON.stringify(registry.describe())).not.toContain("SENTINEL");
+  expect(JSON.stringify(registry.forModel())).not.toMatch(/SENTINEL|accountHidden|inject/);
+  const done = await talk({ tools: registry, turns: [[call("pay", { cents: 1 })], ["ok"]] });
+  expect(answersIn(done).map(textIn)).toEqual(["paid"]);
+  expect(done.wires.join()).not.toMatch(/SENTINEL|accountHidden/);
+});
+
+test("S0.2, S2.2, S4.2 a label is in every event of its tool and in describe, and not a byte of it is on the wire", async () => {
+  const tool = defineTool({
+    name: "act",
+    label: "SENTINEL label",
+    description: "Acts.",
+    input: z.object({}),
+    run: (_args, { progress, update }) => {
+      progress("half");
+      update?.({ content: "more" });
+      return "done";
+    },
+  });
+  const registry = toolRegistry([tool]);
+  const done = await talk({ tools: registry, turns: [[call("act"), call("act", { no: 1 }, "b")], ["ok"]] });
+  const told = eventsOf(
+    done,
+    "tool.started",
+    "tool.progress",
+    "tool.update",
+    "tool.completed",
+    "tool.rejected",
+    "tool.failed",
+  );
+  expect(told.map(({ type }) => type).sort()).toEqual([
+    "tool.completed",
+    "tool.failed",
+    "tool.progress",
+    "tool.rejected",
+    "tool.started",
+    "tool.update",
+  ]);
+  expect(new Set(told.map(({ label }) => label))).toEqual(new Set(["SENTINEL label"]));
+  expect(registry.describe()[0]?.label).toBe("SENTINEL label");
+  expect(done.wires.join()).not.toContain("SENTINEL");
+});
+
+test("describe is plain data with everything that is known of a tool, and a function in a policy is only named", () => {
+  const tool = defineTool({
+    name: "pay",
+    description: "Pay an order.",
+    input: z.object({ cents: z.int().min(1) }),
+    output: z.object({ receipt: z.string() }),
+    effect: "idempotent",
+    safety: { access: "write", network: ["pay.example"], spend: { maxUsd: 5 } },
+    retry: { attempts: 3, on: () => true },
+    timeoutMs: 20,
+    run: () => ({ content: "x", value: { receipt: "1" } }),
+  });
+  const described = toolRegistry([tool]).describe();
+  expect(JSON.parse(JSON.stringify(described))).toEqual(described);
+  expect(described).toEqual([
+    {
+      name: "pay",
+      label: "Pay",
+      description: "Pay an order.",
+      input: {
+        type: "object",
+        properties: { cents: { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER } },
+        required: ["cents"],
+      },
+      output: expect.objectContaining({ type: "object", required: ["receipt"] }),
+      inject: {},
+      effect: "idempotent",
+      safety: { access: "write", network: ["pay.example"], spend: { maxUsd: 5 } },
+      retry: { attempts: 3, on: "custom" },
+      timeoutMs: 20,
+    },
+  ]);
+});
+
+test("S3.52 a tool may hold live objects and keys of its program: they are used, and stand nowhere else", async () => {
+  class Shelf implements Tool {
+    readonly spec: ToolSpec = toolSpec({ name: "shelf", description: "A shelf.", input: z.object({}) });
+    readonly #options: { readonly apiKey: string; readonly open: () => string };
+    constructor(options: { readonly apiKey: string; readonly open: () => string }) {
+      this.#options = options;
+    }
+    call(): string {
+      return this.#options.apiKey === "SENTINEL-key" ? this.#options.open() : "shut";
+    }
+  }
+  const registry = toolRegistry([new Shelf({ apiKey: "SENTINEL-key", open: () => "open" })]);
+  const done = await talk({ tools: registry, turns: [[call("shelf")], ["ok"]] });
+  expect(answersIn(done).map(textIn)).toEqual(["open"]);
+  const everything = [
+    done.wires.join(),
+    done.saved(),
+    JSON.stringify(done.events),
+    JSON.stringify(registry.describe()),
+  ];
+  for (const text of everything) expect(text).not.toContain("SENTINEL");
+});
+
+describe("what a tool does not say", () => {
+  test("D19 a label is optional: the name in words stands for it", () => {
+    expect(named("get_weather").spec.label).toBe("Get Weather");
+    expect(toolSpec({ name: "readFile-2", description: "x", input: z.object({}) }).label).toBe("ReadFile 2");
+  });
+
+  test("D33 a tool without safety and effect runs, as unclassified and once", async () => {
+    const tool = foreign("plain");
+    expect([tool.spec.safety, tool.spec.effect]).toEqual([{ access: "unclassified" }, "once"]);
+    const done = await talk({ tools: [tool], turns: [[call("plain")], ["ok"]] });
+    expect(answersIn(done).map(({ isError }) => isError)).toEqual([false]);
+  });
+
+  test("D12 an input that nothing can check is refused where the tool is registered: no call is ever made unchecked", () => {
+    const { spec } = named("base");
+    const inputs: readonly unknown[] = [
+      { type: "object" },
+      { jsonSchema: { type: "object" } },
+      { jsonSchema: { type: "object" }, validate: "yes" },
+      { jsonSchema: "object", validate: () => [] },
+      { jsonSchema: { type: "array" }, validate: () => [] },
+      undefined,
+    ];
+    for (const input of inputs) {
+      const bad = { spec: { ...spec, input: input as ToolSpec["input"] }, call: () => "x" };
+      for (const take of [() => toolRegistry([bad]), () => toolNode({ tools: [bad] })])
+        expect(refusal(take)).toMatch(/^invalid_tool /);
+    }
+  });
+
+  test("a spec that a program without types made is made whole: what it leaves out is as usual", async () => {
+    const bare = { name: "bare", description: "Bare.", input: z.object({ n: z.int() }) };
+    const tool = { spec: bare as unknown, call: () => "ran" } as Tool;
+    const registry = toolRegistry([tool]);
+    expect(registry.get("bare")?.spec).toMatchObject({ effect: "once", inject: {}, label: "Bare" });
+    const done = await talk({ tools: registry, turns: [[call("bare", { n: 1 })], ["ok"]] });
+    expect(answersIn(done).map(textIn)).toEqual(["ran"]);
+    const strange = { spec: { ...bare, labell: "x" } as unknown, call: () => "ran" } as Tool;
+    expect(refusal(() => toolRegistry([strange]))).toContain('has no option "labell"');
+  });
+});

@@ -1,0 +1,137 @@
+/** Reading a part of a file by lines, however large the file is: no more of it is in memory than one page. */
+import type { FileHandle } from "node:fs/promises";
+import { wholeCharacters } from "./capture.ts";
+import { HostError } from "./host-error.ts";
+
+/** Which lines to read. */
+export interface PageOptions {
+  /** The first line, counted from 1; 1 by default. */
+  readonly from?: number;
+  /** How many lines at most; 500 by default. */
+  readonly lines?: number;
+  /** How many bytes of lines at most; 48 KiB by default. */
+  readonly maxBytes?: number;
+  /** How much of one line is given; 2,000 bytes by default. */
+  readonly maxLineBytes?: number;
+  /** Ends the search for the first line with `cancelled`. */
+  readonly signal?: AbortSignal;
+  /** Called with the number of bytes that were looked through, now and then. */
+  readonly onScanned?: (bytes: number) => void;
+}
+
+/** A line without its end. */
+export interface PageLine {
+  readonly text: string;
+  /** Bytes of the line that are left out; 0 when it is whole. */
+  readonly cutBytes: number;
+}
+
+/** Lines of a text, or the beginning of a file that is none. */
+export type PageResult =
+  | {
+      readonly kind: "text";
+      readonly lines: readonly PageLine[];
+      /** The line at which the next page begins; undefined when this one is the last. */
+      readonly next: number | undefined;
+      /** How many lines there are; known when this page is the last. */
+      readonly totalLines: number | undefined;
+      /** Whether every byte is there: what is no UTF-8 is shown as U+FFFD. */
+      readonly isExact: boolean;
+      readonly totalBytes: number;
+    }
+  | { readonly kind: "binary"; readonly head: Uint8Array; readonly totalBytes: number };
+
+const chunkBytes = 64 * 1024;
+const lineEnd = 10;
+
+/** Read one page of an open file of `size` bytes. A zero byte at its beginning says that it is no text. */
+export async function readPage(handle: FileHandle, size: number, options: PageOptions): Promise<PageResult> {
+  const { from = 1, lines: most = 500, maxBytes = 48 * 1024, maxLineBytes = 2000, signal, onScanned } = options;
+  const lines: PageLine[] = [];
+  let total = 0;
+  let atLine = 1;
+  let used = 0;
+  let isExact = true;
+  let kept: Buffer[] = [];
+  let keptBytes = 0;
+  let lineBytes = 0;
+  let next: number | undefined;
+
+  const keep = (part: Buffer): void => {
+    lineBytes += part.length;
+    // One byte more than is shown tells whether a carriage return is the end of the line.
+    const room = maxLineBytes + 1 - keptBytes;
+    if (atLine < from || room <= 0) return;
+    kept.push(Buffer.from(part.subarray(0, room)));
+    keptBytes += Math.min(room, part.length);
+  };
+  /** Take in a line that has ended; false when there is no room for it. */
+  const endLine = (): boolean => {
+    if (atLine >= from) {
+      const line = lineOf(kept, lineBytes, maxLineBytes);
+      if (lines.length === most || (lines.length > 0 && used + line.shown > maxBytes)) {
+        next = atLine;
+        return false;
+      }
+      used += line.shown;
+      isExact &&= line.isExact;
+      lines.push({ text: line.text, cutBytes: line.cutBytes });
+      kept = [];
+      keptBytes = 0;
+    }
+    lineBytes = 0;
+    atLine++;
+    return true;
+  };
+
+  let chunk = Buffer.allocUnsafe(Math.min(chunkBytes, Math.max(size, 0) + 1));
+  for (;;) {
+    if (signal?.aborted) throw new HostError("cancelled", "Reading was cancelled.");
+    const { bytesRead } = await handle.read(chunk, 0, chunk.length, total);
+    const bytes = chunk.subarray(0, bytesRead);
+    if (total === 0 && bytes.includes(0))
+      return { kind: "binary", head: Buffer.from(bytes.subarray(0, 4096)), totalBytes: Math.max(size, bytesRead) };
+    if (bytesRead === 0) break;
+    total += bytesRead;
+    let start = 0;
+    for (let end = bytes.indexOf(lineEnd); end !== -1; end = bytes.indexOf(lineEnd, start)) {
+      keep(bytes.subarray(start, end));
+      start = end + 1;
+      if (!endLine()) return pageOf();
+    }
+    keep(bytes.subarray(start));
+    onScanned?.(total);
+    if (chunk.length < chunkBytes) chunk = Buffer.allocUnsafe(chunkBytes);
+  }
+  if (lineBytes > 0) endLine();
+  return pageOf();
+
+  function pageOf(): PageResult {
+    const totalLines = next === undefined ? atLine - 1 : undefined;
+    return { kind: "text", lines, next, totalLines, isExact, totalBytes: Math.max(size, total) };
+  }
+}
+
+interface Line extends PageLine {
+  readonly shown: number;
+  readonly isExact: boolean;
+}
+
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function lineOf(kept: readonly Buffer[], lineBytes: number, maxLineBytes: number): Line {
+  const [first] = kept;
+  const all = kept.length === 1 && first !== undefined ? first : Buffer.concat(kept);
+  let bytes = all;
+  if (lineBytes === all.length && all.at(-1) === 13) bytes = all.subarray(0, -1);
+  const cutBytes = Math.max(0, lineBytes - maxLineBytes - (lineBytes === all.length ? all.length - bytes.length : 0));
+  if (cutBytes > 0) {
+    const short = bytes.subarray(0, maxLineBytes);
+    bytes = short.subarray(0, wholeCharacters(short));
+  }
+  try {
+    return { text: strict.decode(bytes), cutBytes, shown: bytes.length + 1, isExact: true };
+  } catch {
+    return { text: bytes.toString("utf8"), cutBytes, shown: bytes.length + 1, isExact: false };
+  }
+}

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { globMatcher } from "../src/index.ts";
+import { failureOf } from "./processes.ts";
+
+test("a glob fits paths as .gitignore and ripgrep have it", () => {
+  const fits = (glob: string, ...paths: string[]) => paths.filter(globMatcher(glob));
+  const paths = ["a.ts", "src/a.ts", "src/deep/b.ts", "src/deep/b.tsx", "docs/é.md"];
+  expect(fits("*.ts", ...paths)).toEqual(["a.ts", "src/a.ts", "src/deep/b.ts"]);
+  expect(fits("/*.ts", ...paths)).toEqual(["a.ts"]);
+  expect(fits("**/*.ts", ...paths)).toEqual(["a.ts", "src/a.ts", "src/deep/b.ts"]);
+  expect(fits("src/*.ts", ...paths)).toEqual(["src/a.ts"]);
+  expect(fits("src/**", ...paths)).toEqual(["src/a.ts", "src/deep/b.ts", "src/deep/b.tsx"]);
+  expect(fits("./src/**/[ab].{ts,tsx}", ...paths)).toEqual(["src/a.ts", "src/deep/b.ts", "src/deep/b.tsx"]);
+  expect(fits("{docs/*,src/{a,c}.*}", ...paths)).toEqual(["src/a.ts", "docs/é.md"]);
+  expect(fits("é.*", ...paths)).toEqual(["docs/é.md"]);
+  // What a .gitignore would take for a comment, a "not", or white space that does not count.
+  expect(fits("#a", "#a", "a")).toEqual(["#a"]);
+  expect(fits("!a", "!a", "a")).toEqual(["!a"]);
+  expect(fits("a ", "a ", "a")).toEqual(["a "]);
+  expect(fits("{a}", "{a}", "a")).toEqual(["{a}"]);
+  expect(fits("{a,b", "{a,b", "a")).toEqual(["{a,b"]);
+  expect(fits("\\{a,b}", "{a,b}", "a")).toEqual(["{a,b}"]);
+});
+
+test("a glob that fits nothing, or stands for too many, is refused", async () => {
+  for (const [glob, code] of [
+    ["", "io"],
+    ["[a", "io"],
+    ["a\nb", "io"],
+    ["{a,b}".repeat(9), "too_large"],
+  ] as const)
+    expect(await failureOf(Promise.resolve().then(() => globMatcher(glob)))).toMatchObject({ code });
+});
+
+test("a hostile glob takes time in proportion to its length", () => {
+  expect(globMatcher(`${"a*".repeat(500)}b`)("a".repeat(5_000))).toBe(false);
+  expect(globMatcher(`${"**/a/".repeat(200)}b`)("a/".repeat(2_000))).toBe(false);
+});

@@ -1,0 +1,251 @@
+/** A plugin: a program that keeps running and answers calls of its tools, one JSON object a line, in any language. */
+import { createHash } from "node:crypto";
+import {
+  isToolError,
+  StatewrightError,
+  snakeCaseOf,
+  systemWorld,
+  type Tool,
+  type ToolCall,
+  ToolError,
+  type ToolOutput,
+  type ToolRuntime,
+  type ToolSpecParts,
+  toolSpec,
+  type World,
+} from "@statewright/core";
+import { expand } from "./expand.ts";
+import { jsonSchema } from "./json-schema.ts";
+import { notReady, type PluginProcess, type Start, startPlugin } from "./plugin-process.ts";
+import { isObject, type PluginReply, type PluginToolDefinition } from "./protocol.ts";
+
+/** How a plugin is started, and what is done when it does not answer. */
+export interface PluginOptions
+  extends Pick<ToolSpecParts, "safety" | "retry" | "timeoutMs" | "graceMs" | "onError" | "limits"> {
+  /** The program, found on PATH, or a path to it; no shell reads it. */
+  readonly command: string;
+  /** Its arguments; `${NAME}` stands for a variable of our environment. */
+  readonly args?: readonly string[];
+  /** Variables given to it; `${NAME}` as in `args`. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Which of our variables it gets: all (default), none beyond the usual ones (`false`), or these too. */
+  readonly inheritEnv?: boolean | readonly string[];
+  readonly cwd?: string;
+  /** What may be done with its calls again; what it says of itself counts where this is absent. Default `once`. */
+  readonly effect?: ToolSpecParts["effect"];
+  /** How long it may take to describe itself. Default 10,000 ms. */
+  readonly startTimeoutMs?: number;
+  /** When a call has timed out: wait for its late answer and throw it away (default), or end the process. */
+  readonly onTimeout?: "wait" | "kill";
+  /** How long the next call waits for a late answer before the process is started anew. Default 5,000 ms. */
+  readonly staleGraceMs?: number;
+  /** After it ended: start it with the next call (default), or let its calls fail. */
+  readonly restart?: "lazy" | "never";
+  /** How often it is started anew without having answered a call in between. Default 3. */
+  readonly maxRestarts?: number;
+  /** How long one line may be, in characters. Default 16,777,216. */
+  readonly maxLineLength?: number;
+  /** Each line that it writes to stderr. Default: the log. */
+  readonly onStderr?: (line: string) => void;
+  /** Clock, timers and log; the real ones by default, with a silent log. */
+  readonly world?: World;
+}
+
+/** A plugin that was started. */
+export interface Plugin {
+  /** Its tools, as it described them last. */
+  readonly tools: readonly Tool[];
+  /** The process that answers now, if there is one. */
+  readonly pid: number | undefined;
+  /** End it and start it anew: changed code and changed definitions count from then on. */
+  restart(): Promise<void>;
+  /** Ask it to end, and see that it does. */
+  close(): Promise<void>;
+}
+
+const defaults = {
+  startTimeoutMs: 10_000,
+  staleGraceMs: 5_000,
+  maxRestarts: 3,
+  maxLineLength: 2 ** 24,
+} as const;
+
+/**
+ * Start a plugin, once for all calls. Throws `plugin_failed` when it cannot be started or does not describe itself, with no
+ * process left; `invalid_option` for a variable that is not set; `invalid_tool` for a tool that no model can be shown.
+ */
+export async function loadPlugin(given: PluginOptions | string): Promise<Plugin> {
+  const options: PluginOptions = typeof given === "string" ? { command: given } : given;
+  const start = startOf(options);
+  const { restart = "lazy", maxRestarts = defaults.maxRestarts, onTimeout = "wait" } = options;
+  const { command, world } = start;
+  let process: PluginProcess | undefined = await startPlugin(start);
+  let pinned = digestOf(process);
+  let starting: Promise<PluginProcess> | undefined;
+  let restarts = 0;
+  let isClosed = false;
+
+  /** The process that answers: the one at work, or a new one where the last has ended. */
+  async function ready(): Promise<PluginProcess> {
+    if (isClosed) throw ToolError.unavailable(`The plugin "${command}" was closed.`);
+    if (process?.isAlive() === true) return process;
+    if (starting !== undefined) return starting;
+    if (restart === "never" || restarts >= maxRestarts) throw ToolError.unavailable(ended(command, restarts));
+    restarts += 1;
+    starting = begin();
+    try {
+      return await starting;
+    } finally {
+      starting = undefined;
+    }
+  }
+
+  async function begin(): Promise<PluginProcess> {
+    const next = await startPlugin(start).catch((cause: unknown) => {
+      throw ToolError.unavailable(cause instanceof Error ? cause.message : String(cause), { cause });
+    });
+    if (digestOf(next) !== pinned) {
+      await next.stop();
+      world.log("warn", `the plugin "${command}" describes other tools than before`, { command });
+      throw ToolError.failed(
+        `The tools of the plugin "${command}" have changed since it was loaded. Restart it to take them.`,
+      );
+    }
+    process = next;
+    return next;
+  }
+
+  /** Which of the tools, by the name that the plugin gave it. */
+  async function call(definition: PluginToolDefinition, args: unknown, runtime: ToolRuntime): Promise<ToolOutput> {
+    const { callId, signal, update, progress } = runtime;
+    for (;;) {
+      const at = await ready();
+      try {
+        const reply = await at.call({
+          callId,
+          tool: definition.name,
+          args,
+          signal,
+          onNews: (news) => {
+            if (news.kind === "progress") progress(news.text);
+            else update?.({ content: news.content, ...(news.details === undefined ? {} : { details: news.details }) });
+          },
+        });
+        restarts = 0;
+        return outputOf(reply);
+      } catch (error) {
+        if (error === notReady) {
+          world.log("warn", `the plugin "${command}" still owes an answer and is started anew`, { callId });
+          await at.stop();
+          continue;
+        }
+        if (signal.aborted && isToolError(signal.reason) && signal.reason.kind === "timeout") {
+          world.log("warn", `the plugin "${command}" did not answer in time`, { tool: definition.name, callId });
+          if (onTimeout === "kill") await at.stop();
+        }
+        throw error;
+      }
+    }
+  }
+
+  let tools = toolsOf(process, options, call);
+  return {
+    get tools() {
+      return tools;
+    },
+    get pid() {
+      return process?.isAlive() === true ? process.pid : undefined;
+    },
+    restart: async () => {
+      await process?.close();
+      process = await startPlugin(start);
+      isClosed = false;
+      restarts = 0;
+      pinned = digestOf(process);
+      tools = toolsOf(process, options, call);
+    },
+    close: async () => {
+      isClosed = true;
+      await starting?.catch(() => undefined);
+      await process?.close();
+    },
+  };
+}
+
+function ended(command: string, restarts: number): string {
+  const tried = restarts === 0 ? "" : ` It was started anew ${restarts} times and ended each time before it answered.`;
+  return `The plugin "${command}" has ended.${tried}`;
+}
+
+function startOf(options: PluginOptions): Start {
+  const { command, args = [], env = {}, inheritEnv = true } = options;
+  if (typeof command !== "string" || command === "") {
+    throw new StatewrightError("invalid_option", {
+      what: "the command of a plugin is not a text",
+      next: 'Give loadPlugin({ command: "python3", args: ["stats.py"] })',
+    });
+  }
+  const environment = globalThis.process.env;
+  const place = `the plugin "${command}"`;
+  const world = options.world ?? systemWorld();
+  return {
+    command,
+    args: args.map((arg) => expand(arg, environment, place)),
+    env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, expand(value, environment, place)])),
+    inherit: inheritEnv === true ? "all" : inheritEnv === false ? [] : inheritEnv,
+    cwd: options.cwd,
+    startTimeoutMs: options.startTimeoutMs ?? defaults.startTimeoutMs,
+    staleGraceMs: options.staleGraceMs ?? defaults.staleGraceMs,
+    maxLineLength: options.maxLineLength ?? defaults.maxLineLength,
+    onStderr: options.onStderr ?? ((line) => world.log("info", `${command}: ${line}`, { plugin: command })),
+    world,
+  };
+}
+
+type MakeCall = (definition: PluginToolDefinition, args: unknown, runtime: ToolRuntime) => Promise<ToolOutput>;
+
+function toolsOf({ description }: PluginProcess, options: PluginOptions, call: MakeCall): readonly Tool[] {
+  const { safety, retry, timeoutMs, graceMs, onError, limits } = options;
+  return description.tools.map((definition): Tool => {
+    const { name: originalName, description: text, parameters, label, effect } = definition;
+    const name = snakeCaseOf(originalName);
+    const spec = toolSpec({
+      name,
+      ...(name === originalName ? {} : { originalName }),
+      ...(label === undefined ? {} : { label }),
+      description: text,
+      input: jsonSchema(parameters),
+      effect: options.effect ?? effect ?? "once",
+      safety,
+      retry,
+      timeoutMs,
+      graceMs,
+      onError,
+      limits,
+    });
+    return Object.freeze({
+      spec,
+      call: (_state: unknown, runtime: ToolRuntime, { args }: ToolCall) => call(definition, args, runtime),
+    });
+  });
+}
+
+function outputOf({ content, isError, details, value }: PluginReply): ToolOutput {
+  return {
+    content,
+    isError,
+    ...(details === undefined ? {} : { details }),
+    ...(value === undefined ? {} : { value }),
+  };
+}
+
+/** Definitions are pinned: a process that is started anew by itself may not bring others. */
+function digestOf({ description }: PluginProcess): string {
+  const said = [description.isList, [...description.capabilities].sort(), description.tools];
+  return createHash("sha256").update(JSON.stringify(said, sorted)).digest("hex");
+}
+
+function sorted(_key: string, value: unknown): unknown {
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

@@ -1,0 +1,172 @@
+/** Artifacts in a file: large bodies in pieces, damage, removal, encryption, and a disk without room for one. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import {
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  handleOf,
+  jsonSchemaInput,
+  type Message,
+  type Model,
+  messages,
+  resume,
+  route,
+  run,
+  START,
+  toolNode,
+} from "@statewright/core";
+import { encryptStore, type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { pieceBytes } from "../src/artifacts.ts";
+import { bytesOf, change, countsOf } from "./support/file.ts";
+import { artifact, graph, tell } from "./support/rows.ts";
+import { folder } from "./support/stores.ts";
+
+let home: ReturnType<typeof folder>;
+let file: string;
+
+beforeEach(() => {
+  home = folder();
+  file = join(home.path, "agent.db");
+});
+
+afterEach(() => home.remove());
+
+const keys = { keys: () => [{ id: "k", key: new Uint8Array(32).fill(5) }] };
+
+function open(options: SqliteStoreOptions = {}): ReturnType<typeof sqliteStore> {
+  return sqliteStore(file, { durability: "normal", ...options });
+}
+
+async function keep(
+  store: ReturnType<typeof sqliteStore>,
+  ...bodies: readonly (string | Uint8Array)[]
+): Promise<readonly string[]> {
+  const { epoch, branch } = await store.claim({ ...graph, thread: "t" });
+  const artifacts = await Promise.all(bodies.map((body) => artifact(body)));
+  await tell(store, { thread: "t", branch, epoch, seq: 0, artifacts, release: true });
+  return artifacts.map(({ row }) => row.key);
+}
+
+test("a body of many pieces is what it was, whole and in part, after the file was closed, encrypted and given new keys", async () => {
+  const body = randomBytes(40 * pieceBytes + 17);
+  const plain = open();
+  const [key = ""] = await keep(plain, body);
+  const part = { offset: 3 * pieceBytes - 5, limit: 2 * pieceBytes };
+  const check = async (store: ReturnType<typeof sqliteStore>): Promise<void> => {
+    expect(Buffer.compare((await store.artifacts.read("t", key)) ?? new Uint8Array(), body)).toBe(0);
+    const read = (await store.artifacts.read("t", key, part)) ?? new Uint8Array();
+    expect(Buffer.compare(read, body.subarray(part.offset, part.offset + part.limit))).toBe(0);
+    expect(await store.artifacts.list("t", { key: handleOf(key) })).toHaveLength(1);
+    expect(await store.verify()).toMatchObject({ threads: 1, artifacts: 1, faults: [] });
+  };
+  await check(plain);
+  plain.close();
+  encryptStore(file, keys);
+  const sealed = open({ encryption: keys });
+  await check(sealed);
+  sealed.close();
+  const fresh = { id: "k2", key: new Uint8Array(32).fill(6) };
+  const rotating = open({ encryption: { keys: () => [fresh, ...keys.keys()] } });
+  expect(await rotating.rotate()).toBeGreaterThan(40);
+  rotating.close();
+  const after = open({ encryption: { keys: () => [fresh] } });
+  await check(after);
+  after.close();
+});
+
+test("who has an encrypted file does not learn by its hash what an artifact is", async () => {
+  const store = open({ encryption: keys });
+  const [key = ""] = await keep(store, "yes");
+  store.close();
+  expect(bytesOf(file)).not.toContain(key.slice(0, 16));
+});
+
+test.each([
+  [
+    "a byte of a body",
+    "UPDATE artifact_pieces SET data = CAST('x' || substr(data, 2) AS BLOB) WHERE key & 0xffffff = 1",
+  ],
+  ["a piece", "DELETE FROM artifact_pieces WHERE key & 0xffffff = 1"],
+  ["a row", "UPDATE artifacts SET about = replace(about, 'notes', 'other')"],
+  ["what a row points at", "UPDATE artifacts SET body = 2 WHERE key = 1"],
+  ["the length of a body", "UPDATE artifacts SET bytes = bytes - 1"],
+])("F6 (%s) that was changed is refused, and verify tells of it", async (_, sql) => {
+  const store = open();
+  const [key = ""] = await keep(store, "a".repeat(3 * pieceBytes), "b".repeat(3 * pieceBytes));
+  store.close();
+  expect(change(file, (db) => db.prepare(sql).run().changes)).toBeGreaterThan(0);
+  const changed = open();
+  await expect(changed.artifacts.read("t", key)).rejects.toMatchObject({ code: "store_corrupt" });
+  expect((await changed.verify()).faults.length).toBeGreaterThan(0);
+  changed.close();
+});
+
+test("a deleted artifact leaves no row and, after a vacuum, no byte", async () => {
+  const store = open();
+  const [key = ""] = await keep(store, "confidential".repeat(20_000), "confidential".repeat(20_000), "public");
+  expect(countsOf(file)).toMatchObject({ artifacts: 3, artifact_pieces: 5 });
+  expect(await store.artifacts.delete("t", key)).toBe(true);
+  await store.vacuum();
+  expect(countsOf(file)).toMatchObject({ artifacts: 1, artifact_pieces: 1 });
+  expect(bytesOf(file)).not.toContain("confidential");
+  expect((await store.verify()).faults).toEqual([]);
+  store.close();
+});
+
+const Chat = defineState({ messages: messages() });
+
+function agent(body: () => string) {
+  const dump = defineTool({
+    name: "dump",
+    description: "Gives text.",
+    input: jsonSchemaInput({ type: "object", properties: {} }),
+    effect: "idempotent",
+    run: body,
+  });
+  const node = toolNode<{ readonly messages: readonly Message[] }>({ tools: [dump] });
+  const model: Model = {
+    id: "scripted",
+    respond: async ({ messages: said }) =>
+      said.some(({ role }) => role === "tool")
+        ? { content: [{ type: "text", text: "done" }], finish: "stop" }
+        : { content: [{ type: "call", id: "c1", name: "dump", args: {} }], finish: "calls" },
+  };
+  return defineGraph({ name: "agent", state: Chat })
+    .nodes({
+      model: async (state, { model: ask }) => ({
+        messages: [await ask({ model, request: { messages: state.messages, tools: node.registry.forModel() } })],
+      }),
+      tools: node,
+    })
+    .edges({
+      [START]: "model",
+      model: route(["tools", END], ({ messages: said }) =>
+        said.at(-1)?.role === "assistant" && said.length === 2 ? "tools" : END,
+      ),
+      tools: "model",
+    });
+}
+
+test("an artifact without room on the disk is not saved, nor is its outcome; with more room the call is made again", async () => {
+  let made = 0;
+  const graphs = agent(() => {
+    made += 1;
+    return `${made}`.repeat(2_000_000);
+  });
+  const input = { messages: [{ role: "user", id: "u", content: [{ type: "text", text: "go" }] }] } as const;
+  const small = open({ maxBytes: 1_000_000 });
+  const paused = await run(graphs, { store: small, thread: "t", input }).result;
+  expect(paused).toMatchObject({ status: "paused", cause: { code: "store_full" } });
+  expect(await small.artifacts.list("t")).toEqual([]);
+  expect((await small.effects("t", "main")).filter(({ kind, state }) => kind === "tool" && state === "ok")).toEqual([]);
+  small.close();
+  const large = open();
+  expect(await resume(graphs, { store: large, thread: "t" }).result).toMatchObject({ status: "done" });
+  expect(made).toBe(2);
+  expect(await large.artifacts.list("t")).toMatchObject([{ bytes: 2_000_000, call: "c1" }]);
+  expect((await large.verify()).faults).toEqual([]);
+  large.close();
+});

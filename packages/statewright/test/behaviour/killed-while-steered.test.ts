@@ -1,0 +1,49 @@
+/** A real process whose run is spoken to from outside is killed by SIGKILL around its commits: at every third point, or at all. */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { killAt, untilDone } from "@statewright/testing";
+import { afterAll, expect, test } from "vitest";
+
+const script = new URL("../support/steering-process.ts", import.meta.url);
+const home = mkdtempSync(join(tmpdir(), "statewright-steered-"));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+function life(name: string) {
+  const folder = join(home, name.replaceAll(" ", "-"));
+  mkdirSync(folder);
+  return { script, folder, env: { NODE_COMPILE_CACHE: join(home, "compiled") } };
+}
+
+const whole = {
+  said: [
+    "user: go",
+    "assistant: ",
+    "tool: a",
+    "tool: Skipped: a message of the user is queued and comes first.",
+    "user: stop",
+    "assistant: stopped",
+  ],
+  waits: 0,
+};
+
+test("wherever a process is killed, what was said to its run comes in once, after all answers, and nothing waits", {
+  timeout: 120_000,
+}, async () => {
+  const undisturbed = await untilDone(life("whole"));
+  expect(JSON.parse(undisturbed.stdout)).toEqual(whole);
+  const points = (undisturbed.lives[0]?.points ?? []).filter((point) => !point.startsWith("told"));
+  expect(points.length).toBeGreaterThan(8);
+  const tried = process.env["STATEWRIGHT_WHOLE"] === "1" ? points : points.filter((_, nth) => nth % 3 === 0);
+  const waiting = tried.map((point) => ({ point, life: 1 }));
+  const seen: [string, unknown][] = [];
+  const worker = async (): Promise<void> => {
+    for (let death = waiting.shift(); death !== undefined; death = waiting.shift()) {
+      const outcome = await killAt({ ...life(death.point), ...death });
+      seen.push([death.point, JSON.parse(outcome.stdout)]);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(2, availableParallelism()) }, worker));
+  for (const each of seen) expect(each).toEqual([each[0], whole]);
+});

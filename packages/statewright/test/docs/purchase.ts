@@ -1,0 +1,88 @@
+import {
+  checkGraph,
+  defineGraph,
+  defineState,
+  END,
+  fork,
+  getState,
+  goto,
+  gotos,
+  history,
+  list,
+  listRuns,
+  listThreads,
+  readEvents,
+  resume,
+  run,
+  START,
+  sqliteStore,
+  updateState,
+} from "statewright";
+import * as z from "zod";
+
+const Purchase = defineState({ amount: z.number(), log: list(z.string()), paid: z.boolean().default(false) });
+
+const purchase = defineGraph({
+  name: "purchase",
+  version: 1,
+  state: Purchase,
+  interrupts: { approve: z.object({ ok: z.boolean(), note: z.string().optional() }) },
+})
+  .nodes({
+    quote: ({ amount }) => ({ log: [`asked for ${amount}`] }),
+    approve: async ({ amount }, { interrupt }) => {
+      const { ok, note = "no note" } = await interrupt("approve", { payload: { amount } });
+      return ok ? goto("pay", { log: ["approved"] }) : goto("decline", { log: [note] });
+    },
+    pay: () => ({ paid: true }),
+    decline: () => ({ paid: false }),
+  })
+  .edges({ [START]: "quote", quote: "approve", approve: gotos("pay", "decline"), pay: END, decline: END });
+
+const store = sqliteStore("purchases.db");
+const thread = "t7";
+await run(purchase, { store, thread, input: { amount: 100 } }).result;
+await resume(purchase, { store, thread, answers: { approve: { ok: false, note: "too much" } } }).result;
+
+// the state, now and then
+const now = await getState(purchase, { store, thread });
+const then = await getState(purchase, { store, thread, at: 2 });
+console.log(now.status, now.next.join(), now.state.log);
+console.log(then.step, then.next.join(), then.state.log);
+
+// history
+let at = 0;
+for await (const step of history(purchase, { store, thread })) {
+  console.log(step.checkpointId, step.node ?? step.source, Object.keys(step.changes).join(), `${step.bytes} bytes`);
+  if (step.next.includes("approve")) at = step.checkpointId;
+}
+
+// a page of it
+const page: number[] = [];
+for await (const { checkpointId } of history(purchase, { store, thread, before: 4, pageSize: 2 })) {
+  if (page.push(checkpointId) === 2) break;
+}
+console.log(page);
+
+// another way
+const branch = await fork(purchase, { store, thread, at, name: "cheaper", update: { amount: 80 } });
+const asked = await resume(purchase, { store, thread, branch }).result;
+if (asked.status === "waiting") console.log(asked.interrupts[0]?.payload);
+const bought = await resume(purchase, { store, thread, branch, answers: { approve: { ok: true } } }).result;
+console.log(bought.status, bought.state.paid, (await getState(purchase, { store, thread })).state.paid);
+
+// a write without a run
+await updateState(purchase, { store, thread, branch, as: "pay", values: { log: ["refunded"], paid: false } });
+const refunded = await getState(purchase, { store, thread, branch });
+console.log(refunded.state.paid, refunded.state.log.join(", "));
+
+// events, from a number on
+for await (const event of readEvents({ store, thread, after: 11 })) console.log(event.seq, event.type);
+
+// lists
+for (const row of await listThreads(store, { graph: "purchase", limit: 20 })) console.log(row.id, row.graph);
+for (const row of await listRuns(store, { thread, status: "done" })) console.log(row.branch, row.status);
+
+// the graph itself
+console.log(checkGraph(purchase).violations);
+store.close();

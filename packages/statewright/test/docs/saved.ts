@@ -1,0 +1,114 @@
+import {
+  createCodec,
+  defineGraph,
+  defineState,
+  END,
+  history,
+  isStatewrightError,
+  list,
+  memoryStore,
+  resume,
+  route,
+  run,
+  START,
+  sends,
+  sqliteStore,
+  task,
+  untracked,
+} from "statewright";
+import * as z from "zod";
+
+// a diary: entries come in, one in three is summed up
+const Diary = defineState({
+  told: z.string(),
+  entries: list(z.object({ at: z.date(), text: z.string() })),
+  summary: z.string().default(""),
+  scratch: untracked(z.string()),
+});
+
+const diary = defineGraph({ name: "diary", version: 1, state: Diary })
+  .nodes({
+    note: ({ told }, { clock }) => ({
+      entries: [{ at: new Date(clock.now()), text: told }],
+      scratch: "known in this process only",
+    }),
+    sum: ({ entries }) => ({ summary: `${entries.length} entries` }),
+  })
+  .edges({
+    [START]: "note",
+    note: route(["sum", END], ({ entries }) => (entries.length % 3 === 0 ? "sum" : END)),
+    sum: END,
+  });
+
+// what a superstep saves
+const store = sqliteStore("diary.db");
+for (const told of ["rain", "sun", "rain again"]) await run(diary, { store, thread: "ann", input: { told } }).result;
+for await (const { checkpointId, node, source, changes } of history(diary, { store, thread: "ann" })) {
+  const changed = Object.entries(changes).map(([channel, { kind }]) => `${channel} ${kind}`);
+  console.log(checkpointId, node ?? source, changed.join(", "));
+}
+
+// its size, as the diary grows
+for (let day = 4; day <= 100; day++) await run(diary, { store, thread: "ann", input: { told: "rain" } }).result;
+const sizes: number[] = [];
+for await (const { bytes } of history(diary, { store, thread: "ann", nodes: ["note"] })) sizes.push(bytes);
+console.log(`${sizes.length} entries; the first was saved with ${sizes.at(-1)} bytes, the last with ${sizes[0]}`);
+
+// a step inside a node
+const sent: string[] = [];
+let broken = true;
+const Mails = defineState({ to: z.array(z.string()), receipts: list(z.string()) });
+
+const mails = defineGraph({ name: "mails", version: 1, state: Mails })
+  .nodes({
+    mail: task(z.string(), async (_state, { input, step }) => {
+      const receipt = await step("send", async ({ idempotencyKey }) => {
+        sent.push(input);
+        return `sent under ${idempotencyKey}`;
+      });
+      if (broken && input === "bob") throw new Error("the archive is down");
+      return { receipts: [receipt] };
+    }),
+  })
+  .edges({ [START]: sends("mail", (state) => state.to), mail: END });
+
+try {
+  await run(mails, { store, thread: "monday", input: { to: ["ann", "bob"] } }).result;
+} catch (error) {
+  if (isStatewrightError(error, "node_failed")) console.log(error.code, error.place.task, sent.join());
+}
+broken = false;
+const mended = await resume(mails, { store, thread: "monday" }).result;
+console.log(mended.state.receipts, sent.join());
+
+// what cannot be saved
+class Money {
+  readonly cents: number;
+  constructor(cents: number) {
+    this.cents = cents;
+  }
+}
+const Till = defineState({ paid: z.instanceof(Money).optional() });
+const till = defineGraph({ name: "till", version: 1, state: Till })
+  .nodes({ pay: () => ({ paid: new Money(900) }) })
+  .edges({ [START]: "pay", pay: END });
+
+try {
+  await run(till, { store: memoryStore() }).result;
+} catch (error) {
+  if (isStatewrightError(error, "unencodable_value")) console.log(error.code, error.place.node);
+}
+
+// a class that can
+const codec = createCodec([
+  {
+    tag: "money",
+    matches: (value): value is Money => value instanceof Money,
+    encode: ({ cents }: Money) => cents,
+    decode: (cents) => new Money(Number(cents)),
+  },
+]);
+const paid = await run(till, { store: memoryStore(), codec }).result;
+console.log(paid.state.paid);
+
+store.close();

@@ -1,0 +1,53 @@
+import { call, say, scriptedModel } from "@statewright/testing";
+import { env } from "statewright";
+import { expect, test, vi } from "vitest";
+import { bank, described, files, shop, warnings } from "./tools.ts";
+
+test("the tools of the page about tools do what it says", async () => {
+  vi.stubEnv("PAY_KEY", "SENTINEL-key");
+  const model = scriptedModel([
+    [call("refund", { orderId: "7", cents: 900 }), call("count_cart", {}), call("stats", { numbers: "1,2,6" })],
+    say("Done"),
+  ]);
+  const agent = shop(model);
+  const events: string[] = [];
+  const options = { context: { customerId: "c1" }, secrets: env(["PAY_KEY"]) };
+  const run = agent.run({ thread: "t", input: "Refund order 7", state: { cart: ["lamp"] }, ...options });
+  run.on((event) => {
+    if (event.type === "tool.progress") events.push(`${event.label}: ${event.text}`);
+  });
+  const { state } = await run.result;
+  expect(bank.seen).toEqual([expect.stringMatching(/^12 c1 7 900 t\/main\/.+\/call_1$/)]);
+  expect(events).toEqual(["Refund an order: Asking the bank"]);
+  expect(state.messages.flatMap((message) => (message.role === "tool" ? message.content : []))).toEqual([
+    { type: "text", text: "Refunded 9 EUR" },
+    { type: "text", text: "1 things for c1" },
+    { type: "text", text: "3.00" },
+  ]);
+  const wires = JSON.stringify(model.requests);
+  for (const hidden of ["SENTINEL", "customerId", "PAY_KEY", "Refund an order", "R-7"])
+    expect(wires).not.toContain(hidden);
+});
+
+test("a refund without anything in the cart is not offered, and fails the run", async () => {
+  const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Done")]);
+  const run = shop(model).run({ thread: "t", input: "Refund order 7", context: { customerId: "c1" } });
+  await expect(run.result).rejects.toThrow(/tool_failed.+"refund"/);
+  expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(["count_cart", "stats"]);
+});
+
+test("the agent with a registry shows what it has, and the page's tools explain themselves", async () => {
+  const model = scriptedModel([call("lookup", { word: "graph" }), call("search_files", { glob: "*" }), say("Done")]);
+  const { state } = await files(model).run({ thread: "t", input: "What is a graph?" }).result;
+  expect(state.messages.flatMap((message) => (message.role === "tool" ? [message.isError] : []))).toEqual([
+    false,
+    false,
+  ]);
+  expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(["lookup", "search_files", "stats"]);
+  expect(warnings).toEqual([]);
+  expect(described.map(({ name, originalName, aliases }) => [name, originalName, aliases])).toEqual([
+    ["lookup", undefined, { openai: "Lookup" }],
+    ["search_files", "SearchFiles", undefined],
+    ["stats", undefined, undefined],
+  ]);
+});

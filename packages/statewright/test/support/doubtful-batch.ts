@@ -1,0 +1,93 @@
+/**
+ * One life of a process that answers a batch of calls, one for each way in which a call may stand when its process dies. The
+ * first life comes to the point `all stand` when one call is answered, one has not started, and the others hang in their
+ * tools. Each later life goes on with what is there; it prints the answers and who was asked.
+ */
+import process from "node:process";
+import { call, crashPoint, logEffect, say, scriptedModel } from "@statewright/testing";
+import { createAgent, defineTool, type EffectClass, sqliteStore, textOf } from "statewright";
+import * as z from "zod";
+
+const thread = "batch";
+const store = sqliteStore("batch.db", { durability: "normal" });
+const isFirst = (await store.head(thread)) === undefined;
+const begun = new Set<string>();
+
+/** Says what it did; in the first life it hangs once it has begun, unless `answers` says that it ends. */
+function tool(name: string, effect: EffectClass, options: { readonly answers?: true; readonly lock?: string } = {}) {
+  const { answers = false, lock } = options;
+  return defineTool({
+    name,
+    description: `Do ${name}.`,
+    input: z.object({}),
+    effect,
+    ...(lock === undefined ? {} : { execution: { lock: () => [lock] } }),
+    run: (_args, { idempotencyKey }) => {
+      logEffect({ tool: name, key: idempotencyKey, isFirst });
+      begun.add(name);
+      return isFirst && !answers ? new Promise<string>(() => undefined) : `ran ${name}`;
+    },
+  });
+}
+
+/** A `once` tool that can ask the other side. */
+function reconciled(name: string, found: unknown) {
+  return {
+    ...tool(name, "once"),
+    reconcile: (_state: unknown, { idempotencyKey }: { readonly idempotencyKey: string }) => {
+      logEffect({ asked: name, key: idempotencyKey });
+      return Promise.resolve(found);
+    },
+  };
+}
+
+const tools = [
+  tool("answered", "once", { answers: true }),
+  tool("pure", "pure"),
+  tool("idempotent", "idempotent"),
+  reconciled("happened", "the other side has it"),
+  reconciled("not_happened", undefined),
+  reconciled("failed_there", { content: "the other side refused it", isError: true }),
+  tool("doubtful", "once", { lock: "desk" }),
+  tool("never_started", "once", { lock: "desk" }),
+];
+const names = tools.map(({ spec }) => spec.name);
+
+const agent = createAgent({
+  name: "batch",
+  model: scriptedModel([names.map((name) => call(name, {})), say("Done")]),
+  tools,
+  store,
+});
+
+if (isFirst) {
+  agent.run({ thread, input: "go" }).result.catch(fail);
+  while (!(await allStand())) await new Promise((resolve) => setImmediate(resolve));
+  crashPoint("all stand");
+  throw new Error("this life was to die");
+}
+
+const asked: unknown[] = [];
+let result = await agent.resume({ thread }).result;
+if (result.status === "waiting") {
+  asked.push(...result.interrupts.map(({ key, payload }) => ({ key, tool: (payload as { tool: string }).tool })));
+  const answers = { in_doubt: { happened: true, content: "ann saw it in the log" } };
+  result = await agent.resume({ thread, answers }).result;
+}
+const said = result.state.messages.flatMap((message) =>
+  message.role === "tool" ? [[message.name, message.isError, textOf(message)]] : [],
+);
+process.stdout.write(JSON.stringify({ status: result.status, asked, said }));
+store.close();
+
+/** Whether every call has come to where this life is to end: all but one have begun, and one of them has its outcome. */
+async function allStand(): Promise<boolean> {
+  if (begun.size < names.length - 1) return false;
+  const rows = await store.effects(thread, "main");
+  return rows.some(({ name, state }) => name === "answered" && state === "ok");
+}
+
+function fail(error: unknown): void {
+  console.error(error);
+  process.exit(1);
+}

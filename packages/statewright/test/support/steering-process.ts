@@ -1,0 +1,51 @@
+/**
+ * One life of a process whose agent is spoken to while its first tool works, through a store of its own on the same file,
+ * as another process would. Each life asks for the same run, goes on with what the one before has left, and prints the
+ * conversation.
+ */
+import { existsSync, writeFileSync } from "node:fs";
+import process from "node:process";
+import { call, crashPoint, crashPoints, say, scriptedModel } from "@statewright/testing";
+import { createAgent, defineTool, sqliteStore, steer, textOf } from "statewright";
+import * as z from "zod";
+
+const thread = "talk";
+const store = crashPoints(sqliteStore("talk.db", { durability: "normal" }));
+const other = sqliteStore("talk.db", { durability: "normal" });
+
+const work = defineTool({
+  name: "work",
+  description: "Do one piece of work.",
+  input: z.object({ name: z.string() }),
+  effect: "idempotent",
+  run: async ({ name }) => {
+    crashPoint(`inside ${name}`);
+    if (!existsSync("sent")) {
+      await steer(agent, { store: other, thread, input: "stop" });
+      writeFileSync("sent", "");
+    }
+    return name;
+  },
+});
+
+const agent = createAgent({
+  name: "talker",
+  model: scriptedModel([
+    [call("work", { name: "a" }), call("work", { name: "b" })],
+    say("stopped"),
+    say("said too much"),
+  ]),
+  tools: [work],
+  strategy: "sequential",
+  store,
+});
+
+const { state } = await agent.run({
+  thread,
+  key: "one",
+  input: [{ role: "user", id: "u1", content: [{ type: "text", text: "go" }] }],
+}).result;
+const said = state.messages.map((message) => `${message.role}: ${textOf(message)}`);
+process.stdout.write(JSON.stringify({ said, waits: (await store.inbox(thread, "main")).length }));
+other.close();
+store.close();

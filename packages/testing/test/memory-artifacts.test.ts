@@ -1,0 +1,5 @@
+import { memoryArtifacts } from "@statewright/core";
+import { artifactConformance } from "@statewright/testing/conformance";
+import { test } from "vitest";
+
+test.each(artifactConformance)("$name", ({ run }) => run(memoryArtifacts));

@@ -1,0 +1,150 @@
+import { defineContext, defineState, defineTool, secret, type Tool, ToolError } from "@statewright/core";
+import { type ToolPack, toolConformance } from "@statewright/testing/conformance";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { virtualClock } from "../src/index.ts";
+
+const Desk = defineContext({ customer: z.string() });
+const Cart = defineState({ cart: z.array(z.string()).default([]) });
+
+const find = defineTool({
+  name: "find_order",
+  description: "Find the orders of a customer by a word.",
+  input: z.object({ word: z.string().describe("A word of the order"), limit: z.int().optional().describe("How many") }),
+  inject: {
+    customer: Desk.from((desk) => desk.customer),
+    cart: Cart.from((state) => state.cart),
+    key: secret("FIND_KEY"),
+  },
+  effect: "pure",
+  run: ({ word }, { injected }) => {
+    if (injected.customer !== "customer-4711" || injected.key.reveal() !== "SECRET-key-1")
+      throw new Error("no customer");
+    if (word === "nothing") throw ToolError.notFound("There is no such order");
+    return { content: `Found ${injected.cart.length} orders for ${word}`, details: { rows: ["a row for people"] } };
+  },
+});
+
+const now = defineTool({
+  name: "now",
+  description: "The time, as milliseconds since 1970.",
+  input: z.object({}),
+  effect: "pure",
+  run: (_args, { clock }) => `${clock.now()}`,
+});
+
+const draw = defineTool({
+  name: "draw",
+  description: "Draw a small picture of a word.",
+  input: z.object({ word: z.string().describe("What to draw") }),
+  run: ({ word }) => ({
+    content: [
+      { type: "text", text: word },
+      { type: "image", mimeType: "image/png", data: "aGVsbG8=" },
+    ],
+  }),
+});
+
+const watch = defineTool({
+  name: "watch",
+  description: "Watch a page until it changes.",
+  input: z.object({ times: z.int().optional().describe("How often to look; without end when left out") }),
+  run: async ({ times = Number.POSITIVE_INFINITY }, { update, wait }) => {
+    for (let looked = 1; looked <= times; looked++) {
+      await wait(1_500);
+      update?.({ content: `Looked ${looked} times`, details: { looked } });
+    }
+    return "It has changed";
+  },
+});
+
+function pack(tools: readonly Tool<never, never>[], samples: ToolPack["samples"]): ToolPack {
+  return {
+    tools,
+    samples,
+    context: { customer: "customer-4711" },
+    state: { cart: ["one"] },
+    secrets: { FIND_KEY: "SECRET-key-1" },
+    world: virtualClock(),
+  };
+}
+
+const samples: ToolPack["samples"] = {
+  find_order: { good: { word: "lamp" }, failing: { word: "nothing" } },
+  now: { good: {} },
+  draw: { good: { word: "sun" }, image: { word: "sun" } },
+  watch: { good: { times: 1 }, long: {} },
+};
+
+test.each(toolConformance)("S1.88 in a pack of tools, $name", ({ run }) =>
+  run(() => pack([find, now, draw, watch], samples)),
+);
+
+async function failing(tool: Tool<never, never>, calls: ToolPack["samples"][string]): Promise<readonly string[]> {
+  const failed: string[] = [];
+  for (const { name, run } of toolConformance)
+    await run(() => pack([tool], { [tool.spec.name]: calls })).catch((error: unknown) =>
+      failed.push(`${name}: ${error}`),
+    );
+  return failed;
+}
+
+describe("the suite finds", () => {
+  test("a tool that explains nothing", async () => {
+    const mute = defineTool({ name: "mute", description: "Mute", input: z.object({ a: z.string() }), run: () => "x" });
+    const found = await failing(mute, { good: { a: "x" } });
+    expect(found).toHaveLength(1);
+    expect(found[0]).toContain("the words of every tool");
+  });
+
+  test("a tool that takes what does not fit", async () => {
+    const description = "Takes whatever a model makes up.";
+    const loose = defineTool({
+      name: "loose",
+      description,
+      input: {
+        jsonSchema: { type: "object", properties: { a: { type: "string", description: "A text" } }, required: ["a"] },
+        validate: () => [],
+      },
+      run: () => "x",
+    });
+    const found = await failing(loose, { good: { a: "x" } });
+    expect(found.map((text) => text.split(":")[0])).toEqual([
+      "arguments that do not fit are answered, and never reach the tool",
+    ]);
+  });
+
+  test("a tool that says its secret, and one that fails without a word", async () => {
+    const leaky = defineTool({
+      name: "leaky",
+      description: "Says more than it should say.",
+      input: z.object({}),
+      inject: { customer: Desk.from((desk) => desk.customer) },
+      run: (_args, { injected }) => `for ${injected.customer}`,
+    });
+    expect((await failing(leaky, { good: {} })).join()).toContain("a hidden value is in a request");
+    const silent = defineTool({
+      name: "silent",
+      description: "Fails without saying why it failed.",
+      input: z.object({ fail: z.boolean().optional().describe("Whether to fail") }),
+      run: ({ fail }) => ({ content: "", isError: fail === true }),
+    });
+    expect((await failing(silent, { good: {}, failing: { fail: true } })).join()).toContain("says nothing");
+  });
+
+  test("a tool that does not stop, and one that shows nothing", async () => {
+    const deaf = defineTool({
+      name: "deaf",
+      description: "Goes on whatever its signal says.",
+      input: z.object({ times: z.int().describe("How often") }),
+      run: async ({ times }, { update, clock }) => {
+        const began = clock.now();
+        for (let done = 0; done < times; done++) update?.({ content: "on", details: { done } });
+        return times > 1 ? new Promise<never>(() => undefined) : `${began}`;
+      },
+    });
+    expect((await failing(deaf, { good: { times: 1 }, long: { times: 5 } })).join()).toContain(
+      "went on after its signal",
+    );
+  });
+});

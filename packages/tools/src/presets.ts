@@ -1,0 +1,72 @@
+/** Sets of tools by name: each call makes a fresh list. */
+import { readArtifact, StatewrightError, type Tool } from "@statewright/core";
+import { askUser } from "./ask-user.ts";
+import { bash } from "./bash.ts";
+import { editFile } from "./edit-file.ts";
+import { find } from "./find.ts";
+import { listFiles } from "./list-files.ts";
+import { powershell } from "./powershell.ts";
+import { readFile } from "./read-file.ts";
+import { search } from "./search.ts";
+import type { ShellOptions } from "./shell-tool.ts";
+import { todo } from "./todo.ts";
+import type { ToolOptions } from "./tool-options.ts";
+import { writeFile } from "./write-file.ts";
+
+/** What a preset is made with. */
+export interface PresetOptions extends ToolOptions {
+  /** How the shell runs commands. */
+  readonly shell?: Omit<ShellOptions, keyof ToolOptions>;
+}
+
+/** The names of the presets. */
+export type PresetName = "coding" | "readonly" | "none" | "all";
+
+/** The default tools, as a list of your own: bash, read_file, write_file, edit_file, list_files, search. */
+export function defaultTools(options: PresetOptions): Tool[] {
+  return [
+    shellTool(options),
+    readFile(options),
+    writeFile(options),
+    editFile(options),
+    listFiles(options),
+    search(options),
+  ];
+}
+
+/** The default tools, and find and read_artifact. */
+export function codingTools(options: PresetOptions): Tool[] {
+  return [...defaultTools(options), find(options), readArtifact()];
+}
+
+/** Tools that change nothing: read_file, list_files, find, search, read_artifact. */
+export function readonlyTools(options: PresetOptions): Tool[] {
+  return [readFile(options), listFiles(options), find(options), search(options), readArtifact()];
+}
+
+/** The coding tools, and those that need nothing but the run: todo, ask_user. */
+export function allTools(options: PresetOptions): Tool[] {
+  return [...codingTools(options), todo(), askUser()];
+}
+
+const presets: { readonly [name in PresetName]: (options: PresetOptions) => Tool[] } = {
+  coding: codingTools,
+  readonly: readonlyTools,
+  none: () => [],
+  all: allTools,
+};
+
+/** A preset by its name, as a configuration has it. Throws `invalid_option` for a name that is none. */
+export function presetTools(name: PresetName, options: PresetOptions): Tool[] {
+  if (Object.hasOwn(presets, name)) return presets[name](options);
+  throw new StatewrightError("invalid_option", {
+    what: `there is no preset of tools called ${JSON.stringify(name)}`,
+    next: `Give one of ${Object.keys(presets).join(", ")}`,
+  });
+}
+
+function shellTool(options: PresetOptions): Tool {
+  const { shell, ...where } = options;
+  const given: ShellOptions = { ...shell, ...where };
+  return process.platform === "win32" ? powershell(given) : bash(given);
+}

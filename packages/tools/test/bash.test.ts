@@ -1,0 +1,212 @@
+import { describeTool, isToolError, type ToolError, type ToolOutput } from "@statewright/core";
+import { describe, expect, test } from "vitest";
+import { bash, type ShellOptions } from "../src/index.ts";
+import { begin, call } from "./support/calls.ts";
+import { testFolder } from "./support/folder.ts";
+import { ownSeconds, running } from "./support/processes.ts";
+import { stillWorld } from "./support/still-world.ts";
+
+const folder = testFolder();
+const shell = (options: Partial<ShellOptions> = {}) => bash({ root: folder.root, ...options });
+
+/** The error of a command that runs out of time once it has written this text. */
+async function outOfTime(command: string, text: string, options: Partial<ShellOptions> = {}): Promise<ToolError> {
+  const { world, advance } = stillWorld();
+  let isOver = false;
+  const goOn = () => {
+    advance(2_000);
+    if (!isOver) setImmediate(goOn);
+  };
+  const update = ({ content }: ToolOutput) => {
+    if (String(content).includes(text)) goOn();
+  };
+  const runtime = { signal: new AbortController().signal, update, injected: {} };
+  const args = { command, timeout_ms: 1_000 };
+  try {
+    await shell({ world, ...options }).call({}, runtime as never, { id: "c", name: "bash", args });
+  } catch (error) {
+    if (isToolError(error)) return error;
+    throw error;
+  } finally {
+    isOver = true;
+  }
+  throw new Error("it did not fail");
+}
+
+test("S0.26 S2.26 an exit code other than 0 is a result: both outputs and the code for the model, and in details", async () => {
+  const { isError, text, result } = await call(shell(), { command: "echo o; echo e >&2; exit 3" });
+  expect(isError).toBe(false);
+  expect(text.split("\n").sort()).toEqual(["[exit code 3]", "e", "o"]);
+  expect(result.details).toEqual({ exitCode: 3, signal: null, success: false });
+});
+
+test("D3 an exit code is a result with its details; one that was not found, a timeout and a missing shell are errors, and so is every other with nonZero: error", async () => {
+  expect((await call(shell(), { command: "exit 0" })).result).toMatchObject({
+    isError: false,
+    details: { exitCode: 0, signal: null, success: true },
+  });
+  expect((await call(shell(), { command: "kill -9 $$" })).result).toMatchObject({
+    isError: false,
+    details: { exitCode: 137, signal: "SIGKILL", success: false },
+  });
+  const strict = await call(shell({ nonZero: "error" }), { command: "echo half; exit 4" });
+  expect(strict.result).toMatchObject({ isError: true, error: { kind: "failed" }, details: { exitCode: 4 } });
+  expect(strict.text).toContain("half");
+  expect((await call(shell(), { command: "no-such-command-at-all" })).result.error?.kind).toBe("not_found");
+  const late = await outOfTime("echo partly; sleep 60", "partly");
+  expect(late).toMatchObject({ kind: "timeout", modelMessage: expect.stringContaining("partly") });
+  expect((await call(shell({ shell: "no-such-shell" }), { command: "true" })).result.error?.kind).toBe("failed");
+});
+
+test("S0.27 S2.27 T43 an error only where it could not run or was cancelled: a command that is not there keeps its output, a shell that is not there says ENOENT, an abort is Cancelled", async () => {
+  const missing = await call(shell(), { command: "echo before; echo aside >&2; no-such-command-at-all" });
+  expect(missing.result).toMatchObject({ isError: true, error: { kind: "not_found" }, details: { exitCode: 127 } });
+  expect(missing.text).toContain("before\n");
+  expect(missing.text).toContain("aside\n");
+  expect(missing.text).toContain("exit code 127");
+
+  const shellless = await call(shell({ shell: "no-such-shell" }), { command: "true" });
+  expect(shellless.result).toMatchObject({ isError: true, error: { kind: "failed" } });
+  expect(shellless.text).toContain("spawn ENOENT");
+
+  const seconds = ownSeconds();
+  const live = begin([shell()], [{ name: "bash", args: { command: `echo on; sleep ${seconds}` } }]);
+  await live.shows("on");
+  live.handle.cancel();
+  expect((await live.results())[0]).toMatchObject({
+    isError: true,
+    error: { kind: "cancelled" },
+    content: [{ type: "text", text: "Cancelled" }],
+  });
+  expect(running(seconds)).toEqual([]);
+
+  const signalled = await call(shell(), { command: "kill -TERM $$" });
+  expect(signalled).toMatchObject({
+    isError: false,
+    text: expect.stringContaining("[exit code 143: ended by SIGTERM]"),
+  });
+});
+
+test("S0.54 S2.54 a person stops a command while its output streams: the update comes first, then Cancelled, with the group gone", async () => {
+  const seconds = ownSeconds();
+  const live = begin([shell()], [{ name: "bash", args: { command: `echo 1; sleep ${seconds}; echo 2` } }]);
+  await live.shows("1");
+  expect(running(seconds)).not.toEqual([]);
+  live.handle.cancel();
+  const [answer] = await live.answers();
+  expect(answer).toMatchObject({ isError: true, content: [{ type: "text", text: "Cancelled" }] });
+  expect(live.updates().join("")).not.toContain("2");
+  expect(running(seconds)).toEqual([]);
+});
+
+test("S0.70 S2.76 people read `Run Command`: in the start event and in the description of the tool, never on the wire", async () => {
+  const live = begin([shell()], [{ name: "bash", args: { command: "true" } }]);
+  await live.answers();
+  expect(live.events.find(({ type }) => type === "tool.started")).toMatchObject({ label: "Run Command" });
+  expect(describeTool(shell()).label).toBe("Run Command");
+  const { name, description, input } = shell().spec;
+  expect(JSON.stringify([name, description, input])).not.toContain("Run Command");
+});
+
+test("T42 what a command leaves in its group ends with it, by itself and after a timeout: no orphan keeps the pipe", async () => {
+  const seconds = ownSeconds();
+  const { text } = await call(shell(), { command: `sleep ${seconds} & echo started` });
+  expect(text).toBe("started\n[exit code 0]");
+  expect(running(seconds)).toEqual([]);
+
+  const error = await outOfTime(`(echo begun; sleep ${seconds}; echo late) & sleep ${seconds}`, "begun");
+  expect(error.kind).toBe("timeout");
+  expect(running(seconds)).toEqual([]);
+});
+
+test("R11 one argument for the whole command, an allowed environment, a group of its own, and a deadline", async () => {
+  process.env["STATEWRIGHT_TEST_TOKEN"] = "hidden";
+  try {
+    const seen = (await call(shell({ env: { GIVEN: "value" } }), { command: "env" })).text;
+    expect(seen).toContain("GIVEN=value");
+    expect(seen).not.toContain("STATEWRIGHT_TEST_TOKEN");
+    const named = (await call(shell({ inherit: ["STATEWRIGHT_TEST_TOKEN"] }), { command: "env" })).text;
+    expect(named).toContain("STATEWRIGHT_TEST_TOKEN=hidden");
+  } finally {
+    delete process.env["STATEWRIGHT_TEST_TOKEN"];
+  }
+  const quoted = await call(shell(), { command: `printf '%s|' "a b" '$HOME' "\`echo x\`"` });
+  expect(quoted.text).toBe("a b|$HOME|x|\n[exit code 0]");
+  const own = await call(shell(), { command: 'test "$(ps -o pgid= $$ | tr -d " ")" = "$$" && echo own' });
+  expect(own.text).toContain("own");
+  expect((await outOfTime("echo begun; sleep 60", "begun")).kind).toBe("timeout");
+});
+
+describe("a command", () => {
+  test("that ignores SIGTERM is killed when the grace is over", async () => {
+    const seconds = ownSeconds();
+    const error = await outOfTime(`trap "" TERM; echo deaf; while :; do sleep ${seconds}; done`, "deaf");
+    expect(error.kind).toBe("timeout");
+    expect(error.modelMessage).toContain("deaf");
+    expect(error.modelMessage).toContain("did not end within 1000 ms");
+    expect(running(seconds)).toEqual([]);
+  });
+
+  test("that makes a daemon in a session of its own is answered, though the daemon holds the pipe", async () => {
+    const seconds = ownSeconds();
+    try {
+      const { text } = await call(shell(), {
+        command: `setsid sh -c 'echo > up; exec sleep ${seconds}' & until [ -e up ]; do :; done; echo away`,
+      });
+      expect(text).toBe("away\n[exit code 0]");
+    } finally {
+      for (const pid of running(seconds)) process.kill(pid, "SIGKILL");
+    }
+  });
+
+  test("with a large output shows its end, and the whole is an artifact", async () => {
+    const live = begin([shell()], [{ name: "bash", args: { command: "seq 1 20000" } }]);
+    const [answer] = await live.answers();
+    const text = answer?.content.map((block) => (block.type === "text" ? block.text : "")).join("") ?? "";
+    expect(text).toMatch(/^\[The first \d+ of 108894 bytes are not shown\.\]\n\d+\n/);
+    expect(text).toContain("\n19999\n20000\n[exit code 0]");
+    expect(answer?.content).toContainEqual(
+      expect.objectContaining({ type: "artifact", ref: expect.objectContaining({ name: "bash.log", bytes: 108_894 }) }),
+    );
+    expect(Buffer.byteLength(text)).toBeLessThan(7_000);
+    const [row] = await live.store.artifacts.list("t");
+    const body = await live.store.artifacts.read("t", row?.key ?? "");
+    expect(Buffer.from(body ?? []).toString()).toBe(Array.from({ length: 20_000 }, (_, at) => `${at + 1}\n`).join(""));
+  });
+
+  test("with more output than is kept loses its middle, in bounded memory", async () => {
+    const live = begin(
+      [shell({ logBytes: 256 * 1024 })],
+      [{ name: "bash", args: { command: "head -c 60000000 /dev/zero | tr '\\0' x; echo end" } }],
+    );
+    const [answer] = await live.answers();
+    expect(JSON.stringify(answer?.content)).toContain("of 60000004 bytes are not shown");
+    const [row] = await live.store.artifacts.list("t");
+    expect(row?.bytes).toBeLessThan(400_000);
+  });
+
+  test("with output that is no text is told so, and the bytes are kept", async () => {
+    const live = begin([shell()], [{ name: "bash", args: { command: "printf 'a\\000\\377b'" } }]);
+    const [answer] = await live.answers();
+    expect(JSON.stringify(answer?.content)).toContain("[The output is no text: 4 bytes.]");
+    const [row] = await live.store.artifacts.list("t");
+    expect(row).toMatchObject({ mimeType: "application/octet-stream", bytes: 4 });
+    expect([...((await live.store.artifacts.read("t", row?.key ?? "")) ?? [])]).toEqual([97, 0, 255, 98]);
+  });
+
+  test("runs in the folder that the call names, which has to be one inside the workspace", async () => {
+    folder.put("deep/file.txt", "");
+    expect((await call(shell(), { command: "ls", cwd: "deep" })).text).toContain("file.txt");
+    const file = await call(shell(), { command: "ls", cwd: "deep/file.txt" });
+    expect(file).toMatchObject({ isError: true, text: expect.stringContaining("is not a folder") });
+    const outside = await call(shell(), { command: "ls", cwd: ".." });
+    expect(outside.result.error?.kind).toBe("denied");
+    for (const { text } of [file, outside]) expect(text).not.toContain(folder.root);
+  });
+
+  test("in a workspace that is gone fails without naming it", async () => {
+    const { result, text } = await call(bash({ root: folder.path("gone") }), { command: "ls" });
+    expect(result.error?.kind).toBe("failed");
+    expect(text).not.toContain(folder.root);
+  });
+});

@@ -1,0 +1,102 @@
+import {
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  isStatewrightError,
+  type ModelRequest,
+  messages,
+  run,
+  START,
+  type Tool,
+  toolNode,
+} from "@statewright/core";
+import { say, scriptedModel } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { allTools, codingTools, defaultTools, type PresetName, presetTools, readonlyTools } from "../src/index.ts";
+
+const root = import.meta.dirname;
+const six = ["bash", "read_file", "write_file", "edit_file", "list_files", "search"];
+const names = (tools: readonly Tool[]) => tools.map(({ spec }) => spec.name);
+
+/** The names of the tools in the request that a model gets. */
+async function wire(tools: readonly Tool[]): Promise<readonly string[]> {
+  const node = toolNode({ tools });
+  const requests: ModelRequest[] = [];
+  const scripted = scriptedModel([say("Done")]);
+  const model = {
+    ...scripted,
+    respond: (...given: Parameters<typeof scripted.respond>) => {
+      requests.push(given[0]);
+      return scripted.respond(...given);
+    },
+  };
+  const graph = defineGraph({ name: "wire", state: defineState({ messages: messages() }) })
+    .nodes({
+      model: async (state, runtime) => ({
+        messages: [
+          await runtime.model({ model, request: { messages: state.messages, tools: node.registry.forModel() } }),
+        ],
+      }),
+    })
+    .edges({ [START]: "model", model: END });
+  await run(graph, { input: { messages: [{ role: "user", id: "u", content: [{ type: "text", text: "Hi" }] }] } })
+    .result;
+  return requests[0]?.tools?.map(({ name }) => name) ?? [];
+}
+
+test("S0.29 S2.29 the default tools are a list of your own: it can be extended and given, and the next one is not changed", async () => {
+  const first = defaultTools({ root });
+  first.push(
+    defineTool({
+      name: "deploy",
+      description: "Deploy what was built.",
+      input: codingTools({ root })[0]?.spec.input ?? expect.unreachable(),
+      run: () => "ok",
+    }),
+  );
+  expect((await wire(first)).toSorted()).toEqual([...six, "deploy"].toSorted());
+  expect(names(defaultTools({ root }))).toEqual(six);
+});
+
+test("S0.30 S2.30 the default tools are bash, read_file, write_file, edit_file, list_files and search, and shared_state is not among them", async () => {
+  expect((await wire(defaultTools({ root }))).toSorted()).toEqual(six.toSorted());
+});
+
+test("presets by name, each a fresh list", () => {
+  expect(names(presetTools("coding", { root }))).toEqual([...six, "find", "read_artifact"]);
+  expect(names(presetTools("readonly", { root }))).toEqual([
+    "read_file",
+    "list_files",
+    "find",
+    "search",
+    "read_artifact",
+  ]);
+  expect(presetTools("none", { root })).toEqual([]);
+  expect(names(presetTools("all", { root }))).toEqual(expect.arrayContaining(names(codingTools({ root }))));
+  for (const name of ["coding", "readonly", "none", "all"] as const)
+    expect(presetTools(name, { root })).not.toBe(presetTools(name, { root }));
+  expect(() => presetTools("everything" as PresetName, { root })).toThrow(
+    expect.toSatisfy((error) => isStatewrightError(error) && error.code === "invalid_option"),
+  );
+});
+
+test("the readonly tools change nothing; safety and effects of all tools are told", () => {
+  for (const { spec } of readonlyTools({ root }))
+    expect(spec).toMatchObject({ effect: "pure", safety: { access: "read" } });
+  const said = Object.fromEntries(allTools({ root }).map(({ spec }) => [spec.name, [spec.effect, spec.safety.access]]));
+  expect(said).toMatchObject({
+    bash: ["once", "destructive"],
+    write_file: ["idempotent", "write"],
+    edit_file: ["idempotent", "write"],
+  });
+  expect(allTools({ root }).find(({ spec }) => spec.name === "bash")?.spec.safety).toMatchObject({
+    process: true,
+    confirm: "policy",
+  });
+});
+
+test("the workspace is seen by no model", () => {
+  for (const tool of allTools({ root }))
+    expect(JSON.stringify(toolNode({ tools: [tool] }).registry.forModel())).not.toContain(root);
+});

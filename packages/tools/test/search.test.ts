@@ -1,0 +1,178 @@
+import { chmodSync, mkdirSync, symlinkSync } from "node:fs";
+import type { JsonObject } from "@statewright/core";
+import { describe, expect, test } from "vitest";
+import { find, listFiles, search } from "../src/index.ts";
+import { ripgrepArgv } from "../src/ripgrep.ts";
+import { begin, call } from "./support/calls.ts";
+import { testFolder } from "./support/folder.ts";
+
+const folder = testFolder();
+const { root } = folder;
+
+function project(): void {
+  folder.put(".gitignore", "dist/\n*.log\n");
+  folder.put("readme.md", "# Alpha\nalpha and Beta\n");
+  folder.put("src/a.ts", "const alpha = 1;\r\nconst beta = alpha;\r\n");
+  folder.put("src/deep/b.tsx", "export const b = 'beta';\n");
+  folder.put("src/.gitignore", "local.ts\n");
+  folder.put("src/local.ts", "alpha\n");
+  folder.put(".hidden", "alpha\n");
+  folder.put("dist/out.ts", "alpha\n");
+  folder.put("debug.log", "alpha\n");
+  folder.put("node_modules/x/index.ts", "alpha\n");
+  folder.put(".git/config", "alpha\n");
+  folder.put("picture.bin", Buffer.from("alpha\0alpha"));
+  mkdirSync(`${root}/../beside`, { recursive: true });
+  folder.put("../beside/secret.ts", "alpha\n");
+  symlinkSync("../beside", folder.path("door"));
+}
+
+describe("list_files", () => {
+  const list = async (args: JsonObject = {}) => (await call(listFiles({ root }), args)).text.split("\n");
+
+  test("names folders before their content, links and hidden files, and leaves out what is ignored", async () => {
+    project();
+    expect(await list()).toEqual([
+      ".gitignore",
+      ".hidden",
+      "door@",
+      "picture.bin",
+      "readme.md",
+      "src/",
+      "src/.gitignore",
+      "src/a.ts",
+      "src/deep/",
+      "src/deep/b.tsx",
+    ]);
+    expect(await list({ path: "src", depth: 1 })).toEqual(["src/.gitignore", "src/a.ts", "src/deep/"]);
+    expect(await list({ limit: 2 })).toEqual([
+      ".gitignore",
+      ".hidden",
+      "[There are more than 2. List a folder of it, or give a larger limit.]",
+    ]);
+  });
+
+  test("of an empty folder, of none and of one outside says so without the root", async () => {
+    mkdirSync(folder.path("empty"));
+    expect(await list({ path: "empty" })).toEqual(["[empty holds nothing.]"]);
+    const none = await call(listFiles({ root }), { path: "none" });
+    expect(none.text).toMatch(/^Cannot list none: /);
+    const outside = await call(listFiles({ root }), { path: ".." });
+    expect(outside.result.error?.kind).toBe("denied");
+    expect(none.text + outside.text).not.toContain(root);
+  });
+});
+
+describe("find", () => {
+  const found = async (glob: string) => (await call(find({ root }), { glob })).text.split("\n");
+
+  test("takes globs as .gitignore and ripgrep do", async () => {
+    project();
+    expect(await found("**/*.ts")).toEqual(["src/a.ts"]);
+    expect(await found("*.{ts,tsx}")).toEqual(["src/a.ts", "src/deep/b.tsx"]);
+    expect(await found("src/*")).toEqual(["src/.gitignore", "src/a.ts"]);
+    expect(await found("src/**")).toEqual(["src/.gitignore", "src/a.ts", "src/deep/b.tsx"]);
+    expect(await found("./src/[a-c].ts")).toEqual(["src/a.ts"]);
+    expect(await found("*.py")).toEqual(["[No file fits *.py.]"]);
+    const broken = await call(find({ root }), { glob: "src/[a" });
+    expect(broken).toMatchObject({ isError: true, text: expect.stringContaining("matches nothing") });
+  });
+
+  test("is bounded, and takes time in proportion to the pattern", async () => {
+    for (let at = 0; at < 510; at++) folder.put(`many/${at}.txt`, "");
+    const lines = await found("*.txt");
+    expect(lines).toHaveLength(501);
+    expect(lines.at(-1)).toBe("[There are more than 500. Use a narrower pattern.]");
+    folder.put("a".repeat(200), "");
+    expect(await found(`${"a*".repeat(60)}b`)).toEqual([`[No file fits ${"a*".repeat(60)}b.]`]);
+    expect((await call(find({ root }), { glob: "{a,b}".repeat(9) })).text).toContain("more than 256 patterns");
+  });
+});
+
+describe("search", () => {
+  const lines = async (args: JsonObject, ripgrep: string | false = false) =>
+    (await call(search({ root, ripgrep }), args)).text.split("\n");
+
+  test("finds lines of files that are not ignored, by expression, folder, file and glob", async () => {
+    project();
+    expect(await lines({ pattern: "alpha" })).toEqual([
+      ".hidden:1:alpha",
+      "readme.md:2:alpha and Beta",
+      "src/a.ts:1:const alpha = 1;",
+      "src/a.ts:2:const beta = alpha;",
+    ]);
+    expect(await lines({ pattern: "(?i)ALPHA$" })).toEqual([".hidden:1:alpha", "readme.md:1:# Alpha"]);
+    expect(await lines({ pattern: "beta", path: "src" })).toEqual([
+      "src/a.ts:2:const beta = alpha;",
+      "src/deep/b.tsx:1:export const b = 'beta';",
+    ]);
+    expect(await lines({ pattern: "b.*;$", path: "src", glob: "*.tsx" })).toEqual([
+      "src/deep/b.tsx:1:export const b = 'beta';",
+    ]);
+    expect(await lines({ pattern: "^alpha", path: "readme.md" })).toEqual(["readme.md:2:alpha and Beta"]);
+    expect(await lines({ pattern: "gamma" })).toEqual(["[No line fits gamma.]"]);
+  });
+
+  test("refuses an expression that is none, and places outside", async () => {
+    project();
+    const { result } = await call(search({ root, ripgrep: false }), { pattern: "(" });
+    expect(result.error?.kind).toBe("invalid_args");
+    for (const path of ["..", "door", "door/secret.ts"])
+      expect((await call(search({ root, ripgrep: false }), { pattern: "alpha", path })).result.error?.kind).toBe(
+        "denied",
+      );
+  });
+
+  test("is bounded in lines and in their length, and in time for any expression", async () => {
+    folder.put("many.txt", "hit\n".repeat(500));
+    const found = await lines({ pattern: "hit" });
+    expect(found).toHaveLength(201);
+    expect(found.at(-1)).toBe("[There are more than 200. Search in a folder, or for something rarer.]");
+    folder.put("long.txt", `${"a".repeat(100_000)}!\n`);
+    expect(await lines({ pattern: "(a|aa)+$", path: "long.txt" })).toEqual(["[No line fits (a|aa)+$.]"]);
+    const [long] = await lines({ pattern: "a!", path: "long.txt" });
+    expect(long).toBe(`long.txt:1:${"a".repeat(300)} [… 99701 more characters]`);
+  });
+
+  test("without ripgrep is done by ourselves, and asks for it once only", async () => {
+    project();
+    const tool = search({ root, ripgrep: "no-such-ripgrep" });
+    const args = { pattern: "Beta" };
+    for (const answer of [await call(tool, args), await call(tool, args)])
+      expect(answer.text).toBe("readme.md:2:alpha and Beta");
+  });
+
+  test("with ripgrep reads its lines, stops it when there are enough, and hands on what it refuses", async () => {
+    project();
+    folder.put("rg", '#!/bin/sh\nprintf "./src/a.ts\\0001:const a: b\\n./long\\0007:%0400d\\n" 0\n');
+    chmodSync(folder.path("rg"), 0o755);
+    const rg = folder.path("rg");
+    expect(await lines({ pattern: "x" }, rg)).toEqual([
+      "src/a.ts:1:const a: b",
+      `long:7:${"0".repeat(300)} [… 100 more characters]`,
+    ]);
+    folder.put("rg", '#!/bin/sh\nwhile :; do printf "./f\\0001:hit\\n"; done\n');
+    expect(await lines({ pattern: "x" }, rg)).toHaveLength(201);
+    folder.put("rg", "#!/bin/sh\nexit 1\n");
+    expect(await lines({ pattern: "x" }, rg)).toEqual(["[No line fits x.]"]);
+    folder.put("rg", '#!/bin/sh\necho "regex parse error: unclosed group" >&2; exit 2\n');
+    expect((await call(search({ root, ripgrep: rg }), { pattern: "(" })).result).toMatchObject({
+      isError: true,
+      error: { kind: "invalid_args", message: expect.stringContaining("unclosed group") },
+    });
+  });
+
+  test("gives ripgrep an expression, a glob and a place that cannot be read as options", () => {
+    const argv = ripgrepArgv({ pattern: "-e --pre=sh", glob: "!x", place: "-r" });
+    expect(argv.slice(-4)).toEqual(["--glob=\\!x", "--regexp=-e --pre=sh", "--", "./-r"]);
+    expect(argv[0]).toBe("--no-config");
+  });
+
+  test("of many files tells how far it is, and stops when it is cancelled", async () => {
+    for (let at = 0; at < 2_000; at++) folder.put(`many/${at}.txt`, at === 0 ? "hit\n" : "text\n");
+    const live = begin([search({ root, ripgrep: false })], [{ name: "search", args: { pattern: "h.t" } }]);
+    await live.shows("many/0.txt:1:hit");
+    live.handle.cancel();
+    expect((await live.results())[0]?.error?.kind).toBe("cancelled");
+  });
+});

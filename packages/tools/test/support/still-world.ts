@@ -1,0 +1,34 @@
+/** A world whose time stands still until a test moves it. */
+import { type Schedule, systemWorld, type World } from "@statewright/core";
+
+/** A world, and what moves its time. */
+export interface StillWorld {
+  readonly world: World;
+  advance(ms: number): void;
+}
+
+/** Make one. */
+export function stillWorld(): StillWorld {
+  let nowMs = 0;
+  let timers: { readonly atMs: number; readonly work: () => void }[] = [];
+  const schedule: Schedule = {
+    after: (delayMs, work) => {
+      const timer = { atMs: nowMs + delayMs, work };
+      timers.push(timer);
+      return () => {
+        timers = timers.filter((other) => other !== timer);
+      };
+    },
+    at: (dueAt, work) => schedule.after(dueAt - nowMs, work),
+    soon: (work) => setImmediate(work),
+  };
+  return {
+    world: { ...systemWorld(), clock: { now: () => nowMs, monotonic: () => nowMs }, schedule },
+    advance: (ms) => {
+      nowMs += ms;
+      const due = timers.filter(({ atMs }) => atMs <= nowMs);
+      timers = timers.filter(({ atMs }) => atMs > nowMs);
+      for (const { work } of due) work();
+    },
+  };
+}
