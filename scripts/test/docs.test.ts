@@ -4,14 +4,17 @@ import { expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
 
-const programs = files("packages", /\/test\/docs\/[^/]+\.ts$/).map((file) =>
-  squeezed(readFileSync(join(root, file), "utf8")),
-);
+const programs = [
+  ...files("packages", /\/test\/docs\/[^/]+\.ts$/),
+  ...files("apps/examples", /^apps\/examples\/(src|tools)\/.+\.ts$/),
+].map((file) => squeezed(readFileSync(join(root, file), "utf8")));
 
 test.each(pages())("every TypeScript snippet of %s stands in a file that the tests run", (page) => {
   for (const snippet of snippets(readFileSync(join(root, page), "utf8"))) {
     const found = programs.some((program) => program.includes(squeezed(snippet)));
-    expect(found, `no file in packages/*/test/docs holds this snippet of ${page}:\n${snippet}`).toBe(true);
+    expect(found, `no file in packages/*/test/docs or apps/examples holds this snippet of ${page}:\n${snippet}`).toBe(
+      true,
+    );
   }
 });
 
@@ -28,6 +31,7 @@ function pages(): string[] {
     "ARCHITECTURE.md",
     ...files("docs", /\.md$/),
     ...files("packages", /^packages\/[^/]+\/README\.md$/),
+    ...files("apps/examples", /\.md$/),
   ];
 }
 

@@ -1,7 +1,7 @@
 // What the repository promises about its own shape.
 
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -9,6 +9,7 @@ import { describe, expect, test } from "vitest";
 interface Manifest {
   readonly name: string;
   readonly private?: boolean;
+  readonly license?: string;
   readonly scripts?: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
@@ -50,6 +51,49 @@ describe("K10 each library is a direct dependency of its one home", () => {
     }
     const peers = [...manifests].filter(([, manifest]) => "vitest" in (manifest.peerDependencies ?? {}));
     expect(peers.map(([folder]) => folder)).toEqual(["packages/testing"]);
+  });
+});
+
+describe("licences", () => {
+  /** What may be taken into a program under MIT without more than its notice. */
+  const permissive = ["MIT", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "BlueOak-1.0.0", "Unlicense"];
+
+  test("T59 what ships is ours, under MIT, and needs nothing that asks for more", () => {
+    const licenses = new Map<string, string>();
+    const visit = (folder: string, name: string): void => {
+      const place = realpathSync(join(folder, "node_modules", name));
+      const manifest: Manifest = JSON.parse(readFileSync(join(place, "package.json"), "utf8"));
+      if (licenses.has(`${name} ${place}`)) return;
+      licenses.set(`${name} ${place}`, String(manifest.license));
+      // Beside it, where pnpm puts what a package needs; a part of ours has a folder of its own.
+      const home = existsSync(join(place, "node_modules")) ? place : place.slice(0, place.lastIndexOf("node_modules"));
+      for (const next of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }))
+        if (existsSync(join(home, "node_modules", next))) visit(home, next);
+    };
+    for (const [folder, manifest] of manifests) {
+      expect(manifest.license, folder).toBe("MIT");
+      if (manifest.private) continue;
+      for (const name of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }))
+        visit(join(repository, folder), name);
+    }
+    expect([...licenses.keys()].length).toBeGreaterThan(20);
+    const others = [...licenses].filter(
+      ([, license]) =>
+        !license
+          .replaceAll(/[()]/g, "")
+          .split(" OR ")
+          .some((one) => permissive.includes(one)),
+    );
+    expect(others).toEqual([]);
+    expect(readText("LICENSE")).toContain("MIT License");
+  });
+
+  test("T59 the systems whose rules are listed are in no manifest and not in the lockfile: only what they promise is", () => {
+    const systems = ["yoagent", "tinyagents", "phi-core", "bitop-dev", "pi-agent-core"];
+    const texts = [...folders.map((folder) => `${folder}/package.json`), "package.json", "pnpm-lock.yaml"].map(
+      readText,
+    );
+    expect(systems.filter((system) => texts.some((text) => text.includes(system)))).toEqual([]);
   });
 });
 

@@ -127,6 +127,12 @@ const planted: readonly { readonly file: string; readonly code: string; readonly
     refusal: "Files and child processes stay inside",
   },
   {
+    file: "packages/plugins/src/net.ts",
+    code: 'import { get } from "node:https";\nget("a");',
+    refusal: "The one way out to the network stays inside",
+  },
+  { file: "packages/host/src/net.ts", code: 'import { get } from "node:https";\nget("a");' },
+  {
     file: "packages/testing/src/child.ts",
     code: 'import { fork } from "node:child_process";\nfork("a");',
     refusal: "Files and child processes stay inside",

@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { loadPlugin } from "@statewright/plugins";
+import { loadPlugin, loadTools } from "@statewright/plugins";
 import { call } from "@statewright/testing";
+import { codingTools } from "@statewright/tools";
 import { afterAll, expect, test } from "vitest";
 import { buildFolder, languages, noteAbsent, recorded, replay } from "./support/languages.ts";
 import { talk, textOfResult } from "./support/talk.ts";
@@ -40,6 +41,24 @@ test.each(languages)(
     expect(JSON.parse(byHand.stdout.split("\n")[0] ?? "")).toEqual(JSON.parse(answered[0] ?? ""));
   },
 );
+
+test("S3.55 a configuration of five plugins in five languages beside the coding tools loads as written, one process each", async () => {
+  const five = languages.filter(({ name }) => ["Python", "TypeScript (Deno)", "Rust", "bash", "Ruby"].includes(name));
+  const plugins = five.map((language) => {
+    const [path, ...args] = language.start(folder.path) ?? replay(language);
+    return { path, args };
+  });
+  const file = join(folder.path, "agent.yaml");
+  writeFileSync(file, JSON.stringify({ tools: { preset: "coding", plugins } }));
+  const coding = () => codingTools({ root: folder.path });
+  const loaded = await loadTools(file, { presets: { coding } });
+  const names = loaded.tools.map(({ spec }) => spec.name);
+  expect(names).toEqual([...coding().map(({ spec }) => spec.name), ...five.map(({ tool }) => tool)]);
+  expect(new Set(loaded.plugins.map(({ pid }) => pid)).size).toBe(5);
+  await loaded.close();
+  writeFileSync(file, JSON.stringify({ tools: { plugins: [{ path: "no-such-interpreter", args: ["stats.py"] }] } }));
+  await expect(loadTools(file)).rejects.toMatchObject({ message: expect.stringContaining("no-such-interpreter") });
+});
 
 test("each has a page with the one command that starts it", () => {
   for (const [language, start] of Object.entries({

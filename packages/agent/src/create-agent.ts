@@ -290,7 +290,7 @@ function agentGraph(options: AnyAgentOptions): Graph {
     model: route(["tools", "model", END], (state) =>
       callsTools(state.messages) ? "tools" : isAnswered(state.messages) ? END : "model",
     ),
-    tools: "model",
+    tools: route(["model", END], (state) => (isToEnd(state.messages) ? END : "model")),
   });
 }
 
@@ -354,6 +354,16 @@ function callsTools(conversation: readonly Message[]): boolean {
 /** Whether the model has the last word: a message that came while it spoke is answered next. */
 function isAnswered(conversation: readonly Message[]): boolean {
   return conversation[conversation.length - 1]?.role === "assistant";
+}
+
+/** Whether a call of the last set asked the agent to end, and nobody has spoken since. */
+function isToEnd(conversation: readonly Message[]): boolean {
+  for (let index = conversation.length - 1; index >= 0; index--) {
+    const message = conversation[index];
+    if (message?.role !== "tool") return false;
+    if (message.terminate === true) return true;
+  }
+  return false;
 }
 
 function toMessages(input: AgentInput, world: World = systemWorld()): readonly Message[] {

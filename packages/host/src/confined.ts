@@ -5,17 +5,35 @@
  * On Linux /proc/self/fd answers exactly, and serves as `openat` for what lies in an open folder. Elsewhere the real path
  * is looked up after the opening and must be the file that is open: a swap there and back between the two is not seen.
  */
-import { type BigIntStats, existsSync } from "node:fs";
+import {
+  type BigIntStats,
+  closeSync,
+  existsSync,
+  fstatSync,
+  openSync,
+  read,
+  readlinkSync,
+  readSync,
+  realpathSync,
+} from "node:fs";
 import { constants, type FileHandle, lstat, mkdir, open, readlink, realpath } from "node:fs/promises";
 import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import { HostError, systemCodeOf } from "./host-error.ts";
 
 /** A file that is open and lies below the root. */
 export interface OpenFile {
-  readonly handle: FileHandle;
+  readonly handle: Handle;
   /** Where it really is, from the root. */
   readonly path: string;
   readonly stat: BigIntStats;
+}
+
+/** What an open file is held by. */
+export interface Handle {
+  readonly fd: number;
+  /** Fill a buffer from a place in the file; gives how many bytes there were. */
+  read(into: Buffer, at: number): number | Promise<number>;
+  close(): void | Promise<void>;
 }
 
 /** A folder that is known to lie below the root; `at` names something in it for a system call. */
@@ -45,17 +63,65 @@ export async function pathFromRoot(root: string, path: string): Promise<string> 
 
 /** Open a file or folder to read or look at it; links are followed as long as they stay below the root. */
 export async function openInside(root: string, path: string, how: "look" | "read" | "folder"): Promise<OpenFile> {
+  return hasProc ? openNow(root, path, how) : openLater(root, path, how);
+}
+
+/** In one turn: each way through the thread pool costs more than all the calls to the system together. */
+function openNow(root: string, path: string, how: "look" | "read" | "folder"): OpenFile {
+  const kind = how === "folder" ? O_DIRECTORY : 0;
+  // Even opening can do something, to a device for example: so look first, and open for reading what was looked at.
+  const looked = openSync(join(root, path), lookFlag | kind);
+  let fd = looked;
+  try {
+    const stat = fstatSync(looked, { bigint: true });
+    const place = placeFrom(
+      realpathSync.native(root, { encoding: "buffer" }),
+      readlinkSync(fdPath(looked), "buffer"),
+      stat,
+    );
+    if (place === undefined) throw new OutsideError();
+    if (how === "folder" || (how === "read" && stat.isFile())) fd = openSync(fdPath(looked), O_RDONLY | kind);
+    return { handle: numbered(fd), path: place, stat };
+  } catch (error) {
+    if (fd === looked) closeSync(looked);
+    throw error;
+  } finally {
+    if (fd !== looked) closeSync(looked);
+  }
+}
+
+/** A read of so much from the start of a file is done at once; what follows goes through the thread pool. */
+const readNowBytes = 64 * 1024;
+
+function numbered(fd: number): Handle {
+  return {
+    fd,
+    read: (into, at) =>
+      at === 0 && into.length <= readNowBytes ? readSync(fd, into, 0, into.length, 0) : readLater(fd, into, at),
+    close: () => closeSync(fd),
+  };
+}
+
+function readLater(fd: number, into: Buffer, at: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    read(fd, into, 0, into.length, at, (error, bytesRead) => (error === null ? resolve(bytesRead) : reject(error)));
+  });
+}
+
+async function openLater(root: string, path: string, how: "look" | "read" | "folder"): Promise<OpenFile> {
   const file = join(root, path);
   const kind = how === "folder" ? O_DIRECTORY : 0;
-  if (!hasProc) return checked(root, await open(file, O_RDONLY | O_NONBLOCK | kind), file);
-  // Even opening can do something, to a device for example: so look first, and open for reading what was looked at.
-  const looked = await checked(root, await open(file, lookFlag | kind), file);
-  if (how === "look" || (how === "read" && !looked.stat.isFile())) return looked;
-  try {
-    return { ...looked, handle: await open(`/proc/self/fd/${looked.handle.fd}`, O_RDONLY | kind) };
-  } finally {
-    await looked.handle.close();
-  }
+  const { handle, ...opened } = await checked(root, await open(file, O_RDONLY | O_NONBLOCK | kind), file);
+  const held: Handle = {
+    fd: handle.fd,
+    read: async (into, at) => (await handle.read(into, 0, into.length, at)).bytesRead,
+    close: () => handle.close(),
+  };
+  return { ...opened, handle: held };
+}
+
+function fdPath(fd: number): string {
+  return `/proc/self/fd/${fd}`;
 }
 
 /** What to call an open folder in order to list it. */
@@ -100,7 +166,11 @@ async function folderByPath(root: string, file: string): Promise<OpenFolder> {
 }
 
 /** The open file with its real place, or closed again and an OutsideError. */
-async function checked(root: string, handle: FileHandle, file: string): Promise<OpenFile> {
+async function checked(
+  root: string,
+  handle: FileHandle,
+  file: string,
+): Promise<{ readonly handle: FileHandle; readonly path: string; readonly stat: BigIntStats }> {
   try {
     const stat = await handle.stat({ bigint: true });
     const path = await (hasProc ? placeByHandle(root, handle, stat) : placeByPath(root, file, stat));
@@ -112,12 +182,16 @@ async function checked(root: string, handle: FileHandle, file: string): Promise<
   }
 }
 
-/** Names may hold any bytes, so they are compared as bytes: latin1 keeps each one. */
 async function placeByHandle(root: string, handle: FileHandle, stat: BigIntStats): Promise<string | undefined> {
   const [realRoot, link] = await Promise.all([
     realpath(root, { encoding: "buffer" }),
-    readlink(`/proc/self/fd/${handle.fd}`, { encoding: "buffer" }),
+    readlink(fdPath(handle.fd), { encoding: "buffer" }),
   ]);
+  return placeFrom(realRoot, link, stat);
+}
+
+/** Names may hold any bytes, so they are compared as bytes: latin1 keeps each one. */
+function placeFrom(realRoot: Buffer, link: Buffer, stat: BigIntStats): string | undefined {
   const real = link.toString("latin1");
   const deleted = stat.nlink === 0n && real.endsWith(" (deleted)") ? real.slice(0, -" (deleted)".length) : real;
   const path = relativeInside(realRoot.toString("latin1"), deleted);

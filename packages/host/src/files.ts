@@ -7,6 +7,7 @@ import { wholeCharacters } from "./capture.ts";
 import {
   createFlags,
   fileError,
+  type Handle,
   nameOfOpen,
   type OpenFile,
   type OpenFolder,
@@ -143,7 +144,7 @@ async function statFile(root: string, path: string): Promise<FileStat> {
 async function readFile(root: string, path: string, maxBytes: number): Promise<ReadResult> {
   const { handle, stat } = await openFile(root, path);
   try {
-    const content = await readUpTo(handle, maxBytes + 1);
+    const content = await readUpTo(handle, maxBytes + 1, Number(stat.size));
     const truncated = content.length > maxBytes;
     const bytes = content.subarray(0, maxBytes);
     const totalBytes = Math.max(Number(stat.size), content.length);
@@ -175,16 +176,19 @@ async function openFile(root: string, path: string): Promise<OpenFile> {
 }
 
 /** Read from the start until enough or the end, whatever size the file says it has: it may grow, and /proc says 0. */
-async function readUpTo(handle: FileHandle, maxBytes: number): Promise<Buffer> {
+async function readUpTo(handle: Handle, maxBytes: number, size = maxBytes): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for (let total = 0; total < maxBytes; ) {
-    const chunk = Buffer.allocUnsafe(Math.min(maxBytes - total, 64 * 1024));
-    const { bytesRead } = await handle.read(chunk, 0, chunk.length, total);
+    // One byte more than there should be, so that the end is seen at once.
+    const likely = total < size ? size - total + 1 : maxBytes;
+    const chunk = Buffer.allocUnsafe(Math.min(maxBytes - total, likely, 64 * 1024));
+    const bytesRead = await handle.read(chunk, total);
     if (bytesRead === 0) break;
     chunks.push(chunk.subarray(0, bytesRead));
     total += bytesRead;
+    if (size > 0 && total >= size && bytesRead < chunk.length) break;
   }
-  return Buffer.concat(chunks);
+  return chunks.length === 1 ? (chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(chunks);
 }
 
 /** UTF-8 without zero bytes is text. */

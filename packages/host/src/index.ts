@@ -1,6 +1,9 @@
 /** Statewright host: Node's files and child processes behind one seam. */
+
+export { isPublicAddress } from "./address.ts";
 export { wholeCharacters } from "./capture.ts";
 export type { EnvironmentOptions } from "./environment.ts";
+export { type FetchOptions, type FetchResult, fetchUrl } from "./fetch-url.ts";
 export {
   type FileKind,
   type FileStat,

@@ -1,6 +1,6 @@
 /** Reading a part of a file by lines, however large the file is: no more of it is in memory than one page. */
-import type { FileHandle } from "node:fs/promises";
 import { wholeCharacters } from "./capture.ts";
+import type { Handle } from "./confined.ts";
 import { HostError } from "./host-error.ts";
 
 /** Which lines to read. */
@@ -42,10 +42,12 @@ export type PageResult =
   | { readonly kind: "binary"; readonly head: Uint8Array; readonly totalBytes: number };
 
 const chunkBytes = 64 * 1024;
+/** The way to a far line is read in larger parts: each takes a way through the thread pool. */
+const farChunkBytes = 2 ** 20;
 const lineEnd = 10;
 
 /** Read one page of an open file of `size` bytes. A zero byte at its beginning says that it is no text. */
-export async function readPage(handle: FileHandle, size: number, options: PageOptions): Promise<PageResult> {
+export async function readPage(handle: Handle, size: number, options: PageOptions): Promise<PageResult> {
   const { from = 1, lines: most = 500, maxBytes = 48 * 1024, maxLineBytes = 2000, signal, onScanned } = options;
   const lines: PageLine[] = [];
   let total = 0;
@@ -84,24 +86,43 @@ export async function readPage(handle: FileHandle, size: number, options: PageOp
     return true;
   };
 
-  let chunk = Buffer.allocUnsafe(Math.min(chunkBytes, Math.max(size, 0) + 1));
+  // One byte more than there should be, so that the end is seen at once; /proc says 0 of files that are not empty.
+  let chunk = Buffer.allocUnsafe(size > 0 ? Math.min(chunkBytes, size + 1) : chunkBytes);
   for (;;) {
     if (signal?.aborted) throw new HostError("cancelled", "Reading was cancelled.");
-    const { bytesRead } = await handle.read(chunk, 0, chunk.length, total);
+    const bytesRead = await handle.read(chunk, total);
     const bytes = chunk.subarray(0, bytesRead);
     if (total === 0 && bytes.includes(0))
       return { kind: "binary", head: Buffer.from(bytes.subarray(0, 4096)), totalBytes: Math.max(size, bytesRead) };
     if (bytesRead === 0) break;
     total += bytesRead;
+    const isLast = size > 0 && total >= size && bytesRead < chunk.length;
     let start = 0;
-    for (let end = bytes.indexOf(lineEnd); end !== -1; end = bytes.indexOf(lineEnd, start)) {
+    if (atLine < from) {
+      const far = skipLines(bytes, from - atLine);
+      atLine += far.lines;
+      start = far.at;
+      if (start > 0) lineBytes = 0;
+    }
+    if (atLine === from && lineBytes === 0 && lines.length === 0) {
+      const whole = linesIn(bytes.subarray(start), { most, maxBytes, maxLineBytes, isLast });
+      if (whole !== undefined) {
+        lines.push(...whole.lines);
+        atLine += lines.length;
+        if (whole.hasMore) next = atLine;
+        return pageOf();
+      }
+    }
+    for (let end = bytes.indexOf(lineEnd, start); end !== -1; end = bytes.indexOf(lineEnd, start)) {
       keep(bytes.subarray(start, end));
       start = end + 1;
       if (!endLine()) return pageOf();
     }
     keep(bytes.subarray(start));
     onScanned?.(total);
-    if (chunk.length < chunkBytes) chunk = Buffer.allocUnsafe(chunkBytes);
+    if (isLast) break;
+    const wanted = atLine < from && size > farChunkBytes ? farChunkBytes : chunkBytes;
+    if (chunk.length !== wanted) chunk = Buffer.allocUnsafe(wanted);
   }
   if (lineBytes > 0) endLine();
   return pageOf();
@@ -109,6 +130,44 @@ export async function readPage(handle: FileHandle, size: number, options: PageOp
   function pageOf(): PageResult {
     const totalLines = next === undefined ? atLine - 1 : undefined;
     return { kind: "text", lines, next, totalLines, isExact, totalBytes: Math.max(size, total) };
+  }
+}
+
+/** Go over lines; gives how many, and where the last of them ends. Byte by byte, which is faster than a search for each. */
+function skipLines(bytes: Uint8Array, most: number): { readonly lines: number; readonly at: number } {
+  let lines = 0;
+  let at = 0;
+  for (let index = 0; index < bytes.length && lines < most; index++) {
+    if (bytes[index] !== lineEnd) continue;
+    lines++;
+    at = index + 1;
+  }
+  return { lines, at };
+}
+
+/** The lines of a page that lies in these bytes as a whole, decoded in one go; undefined where it does not, or is not plain. */
+function linesIn(
+  bytes: Uint8Array,
+  how: { readonly most: number; readonly maxBytes: number; readonly maxLineBytes: number; readonly isLast: boolean },
+): { readonly lines: readonly PageLine[]; readonly hasMore: boolean } | undefined {
+  let end = 0;
+  let count = 0;
+  for (; count < how.most && end < bytes.length; count++) {
+    const found = bytes.indexOf(lineEnd, end);
+    if (found === -1 && !how.isLast) return undefined;
+    const next = found === -1 ? bytes.length : found + 1;
+    if (next - end > how.maxLineBytes) return undefined;
+    if (next > how.maxBytes && count > 0) break;
+    end = next;
+  }
+  if (end === bytes.length && !how.isLast) return undefined;
+  try {
+    const texts = strict.decode(bytes.subarray(0, end)).split("\n");
+    if (texts.length > count) texts.pop();
+    const lines = texts.map((text) => ({ text: text.endsWith("\r") ? text.slice(0, -1) : text, cutBytes: 0 }));
+    return { lines, hasMore: end < bytes.length };
+  } catch {
+    return undefined;
   }
 }
 

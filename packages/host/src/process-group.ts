@@ -192,6 +192,15 @@ function added(group: ProcessGroup): string {
   return `+ ${group.id} ${group.born?.split("/")[1] ?? "-"}\n`;
 }
 
+/**
+ * The same for a command that is a shell itself, whose last argument is its script: it waits at the gate on its own, which
+ * saves the start of another shell. A bash at work numbers the lines of the script as they are.
+ */
+export function selfGated(args: readonly string[]): string[] {
+  const script = args.at(-1) ?? "";
+  return [...args.slice(0, -1), `read -r go <&3 || exit 1; exec 3<&-; unset go; LINENO=0\n${script}`];
+}
+
 /** Start the watcher's shell; undefined when the system has no room for it. */
 export function spawnWatcher(): ChildProcess | undefined {
   try {

@@ -14,6 +14,7 @@ import {
   groupOf,
   type ProcessGroup,
   releaseGroup,
+  selfGated,
   signalGroup,
   watchGroup,
 } from "./process-group.ts";
@@ -25,6 +26,8 @@ export type OutputStream = "stdout" | "stderr";
 export interface ProcessOptions extends EnvironmentOptions {
   /** The folder that it starts in; ours by default. */
   readonly cwd?: string;
+  /** The command is a POSIX shell, and the last of its arguments a script: it starts a little sooner. False by default. */
+  readonly isShell?: boolean;
   /** Written to its input, which is then closed. Without it the input is empty. */
   readonly input?: string | Uint8Array;
   /** Milliseconds until it is stopped; no deadline by default. */
@@ -123,7 +126,7 @@ export async function startProcess(
   if (signal?.aborted) throw new HostError("cancelled", `${command} was cancelled before it was started.`);
 
   const withInput = options.input !== undefined || options.keepInputOpen === true;
-  const child = await spawnChild(command, target, args, { cwd, env, withInput });
+  const child = await spawnChild(command, target, args, { cwd, env, withInput, isShell: options.isShell === true });
   // No await from here to the gate: a group is known to the watcher before its command runs.
   const group = groupOf(child.pid);
   if (!watchGroup(group)) {
@@ -144,13 +147,18 @@ async function spawnChild(
   command: string,
   target: string,
   args: readonly string[],
-  how: { readonly cwd: string; readonly env: Record<string, string>; readonly withInput: boolean },
+  how: {
+    readonly cwd: string;
+    readonly env: Record<string, string>;
+    readonly withInput: boolean;
+    readonly isShell: boolean;
+  },
 ): Promise<Child> {
-  const { cwd, env, withInput } = how;
+  const { cwd, env, withInput, isShell } = how;
   const input = withInput ? "pipe" : "ignore";
   const posix: SpawnOptions = { cwd, env, detached: true, stdio: [input, "pipe", "pipe", "pipe"] };
   const windows: SpawnOptions = { cwd, env, windowsHide: true, stdio: [input, "pipe", "pipe"] };
-  const started = process.platform === "win32" ? { command: target, args: [...args] } : gated(target, args, env);
+  const started = startedAs(target, args, env, isShell);
   let child: ChildProcess;
   try {
     child = spawn(started.command, started.args, process.platform === "win32" ? windows : posix);
@@ -165,6 +173,17 @@ async function spawnChild(
   child.on("error", ignore);
   child.stdin?.on("error", ignore);
   return { process: child, pid: child.pid, stdin: child.stdin };
+}
+
+/** What is started, so that the command waits until its group is known. */
+function startedAs(
+  target: string,
+  args: readonly string[],
+  env: Record<string, string>,
+  isShell: boolean,
+): { command: string; args: string[] } {
+  if (process.platform === "win32") return { command: target, args: [...args] };
+  return isShell ? { command: target, args: selfGated(args) } : gated(target, args, env);
 }
 
 /** Let the command begin; see `gated`. */

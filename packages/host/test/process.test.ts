@@ -501,3 +501,17 @@ describe.runIf(onLinux)("a parent killed by SIGKILL", () => {
     await until(() => membersOf(groups()[0]?.id ?? 0).length === 0);
   });
 });
+
+test.runIf(posix)("a shell waits at its own gate: argv, outputs, exit code and environment are the same", async () => {
+  const script = 'echo "$0 $# $1"; env | sed "s/=.*//" | sort | tr "\\n" " "; no_such_command; exit 7';
+  const args = ["-c", script];
+  for (const shell of ["sh", "bash"]) {
+    const gated = await runProcess(shell, args, { env: { GIVEN: "1" } });
+    const own = await runProcess(shell, args, { env: { GIVEN: "1" }, isShell: true });
+    // A plain sh counts the line of the gate.
+    const unnumbered = (text: string) => text.replace(/\d+: /, "");
+    expect([own.exitCode, unnumbered(own.stderr)]).toEqual([gated.exitCode, unnumbered(gated.stderr)]);
+    const names = (text: string) => text.replaceAll(/\b(?:OLDPWD|PWD|SHLVL|_)\b ?/g, "");
+    expect(names(own.stdout)).toBe(names(gated.stdout));
+  }
+});

@@ -44,7 +44,7 @@ export interface PluginProcess {
   readonly stop: () => Promise<void>;
 }
 
-/** The process still owes an answer to a call that was given up: it has to be started anew. Nothing was sent. */
+/** The process has ended, or still owes an answer to a call that was given up: another one is needed. Nothing was sent. */
 export const notReady: unique symbol = Symbol("not ready");
 
 /** A call that was sent. One that was given up stays in its place until its answer has come. */
@@ -102,7 +102,8 @@ export async function startPlugin(start: Start): Promise<PluginProcess> {
   void running.result.then(({ exitCode, stderr: said }) =>
     described(`it ended with exit code ${exitCode}${tail(said)}`),
   );
-  await send(running, { type: "describe" }).catch(() => undefined);
+  // One that has ended already says so by its exit code.
+  await Promise.allSettled([send(running, { type: "describe" })]);
   const found = await description;
   stopTimer();
   if (typeof found === "string") {
@@ -134,6 +135,8 @@ function lifeOf(start: Start, running: RunningProcess, description: PluginDescri
   const byId = capabilities.has("call_id");
   /** Calls that were sent and are not answered, in the order of sending. */
   const sent: Pending[] = [];
+  /** Ids of calls that were given up and may still be answered. */
+  const abandoned = new Set<string>();
   /** Calls that wait until the ones before them are done. */
   const waiting: (() => void)[] = [];
   let atWork = 0;
@@ -158,7 +161,9 @@ function lifeOf(start: Start, running: RunningProcess, description: PluginDescri
     const index = byId ? sent.findIndex(({ sentId }) => sentId === reply.callId) : 0;
     const pending = sent[index];
     if (pending === undefined) {
-      world.log("warn", `the plugin "${command}" answered a call that it was not asked`, { callId: reply.callId });
+      const isLate = reply.callId !== undefined && abandoned.delete(reply.callId);
+      const what = isLate ? "a late answer was dropped" : "an answer to a call that was not asked was dropped";
+      world.log("warn", `the plugin "${command}": ${what}`, { callId: reply.callId });
       return;
     }
     sent.splice(index, 1);
@@ -240,9 +245,9 @@ function lifeOf(start: Start, running: RunningProcess, description: PluginDescri
   const callInTurn = async (given: PluginCall): Promise<PluginReply> => {
     await place(given.signal);
     try {
-      if (end !== undefined) throw end;
+      if (end !== undefined) throw notReady;
       if (!(await settled(given.signal))) throw notReady;
-      if (end !== undefined) throw end;
+      if (end !== undefined) throw notReady;
       return await sendCall(given);
     } finally {
       leave();
@@ -252,7 +257,7 @@ function lifeOf(start: Start, running: RunningProcess, description: PluginDescri
   const sendCall = (given: PluginCall): Promise<PluginReply> =>
     new Promise((resolve, reject) => {
       given.signal.throwIfAborted();
-      const sentId = freeId(given.callId, sent);
+      const sentId = freeId(given.callId, (id) => abandoned.has(id) || sent.some((other) => other.sentId === id));
       const pending: Pending = {
         sentId,
         tool: given.tool,
@@ -268,6 +273,13 @@ function lifeOf(start: Start, running: RunningProcess, description: PluginDescri
       };
       const giveUp = (): void => {
         pending.settle({ error: given.signal.reason });
+        // A plugin that answers by id may answer late, or never: nothing waits for it. One that answers in order owes it.
+        if (byId) {
+          sent.splice(sent.indexOf(pending), 1);
+          abandoned.add(sentId);
+          const [oldest = sentId] = abandoned;
+          if (abandoned.size > mostAbandoned) abandoned.delete(oldest);
+        }
         if (capabilities.has("cancel")) send(running, { type: "cancel", call_id: sentId }).catch(gone);
       };
       given.signal.addEventListener("abort", giveUp, { once: true });
@@ -308,10 +320,13 @@ function lifeOf(start: Start, running: RunningProcess, description: PluginDescri
 /** How long a plugin may take to end by itself once its input is closed. */
 const closeGraceMs = 2_000;
 
-/** The id as it is given, unless a call of another thread is at work under it. */
-function freeId(callId: string, sent: readonly Pending[]): string {
+/** How many ids are remembered of calls that may still be answered. */
+const mostAbandoned = 10_000;
+
+/** The id as it is given, unless another call is known under it: of another thread, or an attempt that was given up. */
+function freeId(callId: string, isTaken: (id: string) => boolean): string {
   let id = callId;
-  for (let n = 2; sent.some(({ sentId }) => sentId === id); n++) id = `${callId}#${n}`;
+  for (let n = 2; isTaken(id); n++) id = `${callId}#${n}`;
   return id;
 }
 

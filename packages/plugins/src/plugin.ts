@@ -135,7 +135,8 @@ export async function loadPlugin(given: PluginOptions | string): Promise<Plugin>
         return outputOf(reply);
       } catch (error) {
         if (error === notReady) {
-          world.log("warn", `the plugin "${command}" still owes an answer and is started anew`, { callId });
+          if (at.isAlive())
+            world.log("warn", `the plugin "${command}" still owes an answer and is started anew`, { callId });
           await at.stop();
           continue;
         }
@@ -166,7 +167,7 @@ export async function loadPlugin(given: PluginOptions | string): Promise<Plugin>
     },
     close: async () => {
       isClosed = true;
-      await starting?.catch(() => undefined);
+      await Promise.allSettled([starting]);
       await process?.close();
     },
   };

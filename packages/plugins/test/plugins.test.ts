@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { textOf, type World } from "@statewright/core";
+import { defineTool, jsonSchemaInput, modelToolOf, textOf, toolRegistry, type World } from "@statewright/core";
 import { virtualClock } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 import { loadPlugin } from "../src/index.ts";
@@ -29,6 +29,28 @@ test("S3.25 S3.28 S3.29 the first protocol, byte for byte: describe once, then o
   expect(tools[0]?.spec).toMatchObject({ name: "echo", description: "Says what it is told.", effect: "once" });
 });
 
+test("T41 a call that is cancelled sends a plugin of the first protocol nothing that it does not know, and the next call gets its own answer", async () => {
+  const log = join(folder, "cancelled");
+  const plugin = await load("record", { extra: log });
+  const held = begin(plugin.tools, [{ id: "c1", args: { say: "late", hold: true } }]);
+  await isSent(held);
+  held.handle.cancel("enough");
+  await held.handle.result;
+  const next = begin(plugin.tools, [{ id: "c2", args: { say: "mine" } }]);
+  await isSent(next);
+  process.kill(plugin.pid ?? 0, "SIGUSR2");
+  expect(textOf((await next.answers())[0] ?? fail())).toBe("mine");
+  await plugin.close();
+  expect(readFileSync(log, "utf8")).toBe(
+    [
+      '{"type":"describe"}',
+      '{"type":"call","call_id":"c1","params":{"say":"late","hold":true}}',
+      '{"type":"call","call_id":"c2","params":{"say":"mine"}}',
+      "",
+    ].join("\n"),
+  );
+});
+
 test("S3.26 S3.27 started once when it is loaded, and the same process over calls and runs", async () => {
   const plugin = await load();
   expect(isAlive(plugin.pid)).toBe(true);
@@ -39,6 +61,38 @@ test("S3.26 S3.27 started once when it is loaded, and the same process over call
   };
   const seen = [...(await details()), ...(await details()), ...(await details())];
   expect(seen).toEqual(Array.from({ length: 3 }, () => ({ pid: plugin.pid })));
+});
+
+test("S3.1 a compiled tool and one of a process stand in one registry, and a model can tell neither from the other", async () => {
+  const { tools } = await load();
+  const [echo] = tools;
+  if (echo === undefined) return fail();
+  const here = defineTool({
+    name: "echo_here",
+    description: echo.spec.description,
+    input: jsonSchemaInput<{ readonly say: string }>(modelToolOf(echo.spec).inputSchema),
+    run: ({ say: said }) => said,
+  });
+  const registry = toolRegistry<unknown, unknown>([here, ...tools]);
+  expect(registry.names()).toEqual(["echo", "echo_here"]);
+  const [theirs, ours] = registry.forModel();
+  expect({ ...theirs, name: "" }).toEqual({ ...ours, name: "" });
+  const said = await answers(
+    [...registry.tools().values()],
+    [
+      { name: "echo", args: { say: "hello" } },
+      { name: "echo_here", args: { say: "hello" } },
+      { name: "echo", args: {} },
+      { name: "echo_here", args: {} },
+    ],
+  );
+  const shown = said.map(({ id: _, callId: __, ...message }) => JSON.stringify(message).replace("echo_here", "echo"));
+  expect(shown[0]).toBe(shown[1]);
+  expect(shown[0]).toContain("hello");
+  expect(said.slice(2).map(({ isError, content }) => [isError, content.length])).toEqual([
+    [true, 1],
+    [true, 1],
+  ]);
 });
 
 test("S3.30 S3.31 S3.32 S3.49 a reply is a result; one that says error is an error with its text; without the word it is none", async () => {
@@ -101,6 +155,13 @@ test("S3.33 S3.56 F17 a process that ends in a call: that call is an error, the 
   expect(plugin.pid).not.toBe(before);
   expect(other.pid).toBe(otherBefore);
   expect(await say(other.tools, { say: "still here" })).toBe("still here");
+});
+
+test("a call that waits for its turn is not harmed by the end of the one before it: it was never sent", async () => {
+  const { tools } = await load();
+  const [crashed, next] = await answers(tools, [{ args: { say: "", exit: 7 } }, { args: { say: "mine" } }]);
+  expect(crashed?.isError).toBe(true);
+  expect(textOf(next ?? fail())).toBe("mine");
 });
 
 test("S3.34 T45 a line that begins an object and is not whole ends the call at once, and the next call gets its own answer", async () => {
@@ -191,7 +252,7 @@ test("D32 a foreign name gets a snake_case name, and keeps its own towards the p
   expect(tools[0]?.spec).toMatchObject({ name: "files_read", originalName: "Files/Read" });
 });
 
-test("S3.44 S3.45 R11 arguments and variables are expanded from the environment, and never read by a shell", async () => {
+test("S3.44 S3.45 R11 T47 arguments and variables are expanded from the environment, and never read by a shell", async () => {
   process.env["STATEWRIGHT_TEST_NAME"] = "a b; $(touch x) `y`";
   try {
     const { tools } = await load("echo", { extra: `name=${reference("STATEWRIGHT_TEST_NAME")}` });
@@ -272,6 +333,20 @@ test("two threads may use one id at the same time", async () => {
   expect(textOf((await second.answers())[0] ?? fail())).toBe("second");
   process.kill(plugin.pid ?? 0, "SIGUSR2");
   expect(textOf((await first.answers())[0] ?? fail())).toBe("first");
+});
+
+test("a call that is made again after it was given up is not answered by the late answer to its first attempt", async () => {
+  const world = loggedWorld();
+  const plugin = await load("two", { world });
+  const first = begin(plugin.tools, [{ id: "c1", args: { say: "first", hold: true } }]);
+  await isSent(first);
+  first.handle.cancel("enough");
+  await first.handle.result;
+  const second = begin(plugin.tools, [{ id: "c1", args: { say: "second", hold: true } }]);
+  await isSent(second);
+  process.kill(plugin.pid ?? 0, "SIGUSR2");
+  expect(textOf((await second.answers())[0] ?? fail())).toBe("second");
+  expect(world.lines.map(({ text }) => text)).toContainEqual(expect.stringContaining("a late answer was dropped"));
 });
 
 test("S3.46 S3.47 S3.48 D13 T40 a call that is not answered in time is a timeout, told once in the log; the process lives, and the next call gets its own answer", async () => {

@@ -11,7 +11,7 @@ export function bash(options: ShellOptions): DefinedTool<"bash", ShellArgs> {
   const shell: Shell = {
     command: options.shell ?? "bash",
     argv: bashArgv,
-    hasNotFoundCode: true,
+    isPosix: true,
     artifactName: "bash",
   };
   return defineTool({

@@ -7,7 +7,7 @@ export function powershell(options: ShellOptions): DefinedTool<"powershell", She
   const shell: Shell = {
     command: options.shell ?? "powershell.exe",
     argv: powershellArgv,
-    hasNotFoundCode: false,
+    isPosix: false,
     artifactName: "powershell",
   };
   return defineTool({

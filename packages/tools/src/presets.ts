@@ -22,6 +22,18 @@ export interface PresetOptions extends ToolOptions {
 /** The names of the presets. */
 export type PresetName = "coding" | "readonly" | "none" | "all";
 
+/** Which arguments of these tools are paths: for `confinePaths`, which looks at them before a call starts. */
+export const pathArguments: { readonly [tool: string]: readonly string[] } = {
+  bash: ["cwd"],
+  powershell: ["cwd"],
+  read_file: ["path"],
+  write_file: ["path"],
+  edit_file: ["path"],
+  list_files: ["path"],
+  find: [],
+  search: ["path"],
+};
+
 /** The default tools, as a list of your own: bash, read_file, write_file, edit_file, list_files, search. */
 export function defaultTools(options: PresetOptions): Tool[] {
   return [

@@ -57,6 +57,9 @@ export function ripgrepArgv({ pattern, glob, place }: Pick<SearchRequest, "patte
     "--line-number",
     "--null",
     "--sort=path",
+    // More of a line than is shown, and not so much that a file of one line fills the memory.
+    "--max-columns=1000",
+    "--max-columns-preview",
     "--hidden",
     "--no-require-git",
     "--no-ignore-dot",

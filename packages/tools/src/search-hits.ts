@@ -39,5 +39,5 @@ export function shownLine(line: string): string {
   const text = line.endsWith("\r") ? line.slice(0, -1) : line;
   if (text.length <= mostLine) return text;
   const end = /[\uD800-\uDBFF]/.test(text[mostLine - 1] ?? "") ? mostLine - 1 : mostLine;
-  return `${text.slice(0, end)} [… ${text.length - end} more characters]`;
+  return `${text.slice(0, end)} [… the line goes on]`;
 }

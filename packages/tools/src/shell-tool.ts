@@ -98,8 +98,8 @@ export function shellInput(options: ShellOptions, example: string): JsonSchemaIn
 export interface Shell {
   readonly command: string;
   readonly argv: (command: string) => readonly string[];
-  /** What the exit code 127 of this shell means. */
-  readonly hasNotFoundCode: boolean;
+  /** Its last argument is the script, and its exit code 127 says that a command was not found. */
+  readonly isPosix: boolean;
   readonly artifactName: string;
 }
 
@@ -122,6 +122,7 @@ export async function runInShell(
   try {
     running = await startProcess(shell.command, shell.argv(args.command), {
       cwd: await folderOf(options.root, args.cwd),
+      isShell: shell.isPosix,
       env: options.env ?? {},
       inherit: options.inherit ?? [],
       timeoutMs: limitMs,
@@ -147,7 +148,7 @@ export async function runInShell(
     const message = `The command did not end within ${limitMs} ms and was stopped, with all that it had started.`;
     throw withOutput("timeout", message, shown, details);
   }
-  if (exitCode === 127 && shell.hasNotFoundCode) {
+  if (exitCode === 127 && shell.isPosix) {
     throw withOutput("not_found", "The shell did not find the command (exit code 127).", shown, details);
   }
   const end = signal === null ? `[exit code ${exitCode}]` : `[exit code ${exitCode}: ended by ${signal}]`;

@@ -1,9 +1,11 @@
 import { describeTool, isToolError, type ToolError, type ToolOutput } from "@statewright/core";
+import { HostError } from "@statewright/host";
 import { describe, expect, test } from "vitest";
+import { hostFailure } from "../src/host-failure.ts";
 import { bash, type ShellOptions } from "../src/index.ts";
 import { begin, call } from "./support/calls.ts";
 import { testFolder } from "./support/folder.ts";
-import { ownSeconds, running } from "./support/processes.ts";
+import { gone, ownSeconds, running } from "./support/processes.ts";
 import { stillWorld } from "./support/still-world.ts";
 
 const folder = testFolder();
@@ -116,7 +118,7 @@ test("T42 what a command leaves in its group ends with it, by itself and after a
 
   const error = await outOfTime(`(echo begun; sleep ${seconds}; echo late) & sleep ${seconds}`, "begun");
   expect(error.kind).toBe("timeout");
-  expect(running(seconds)).toEqual([]);
+  await gone(seconds);
 });
 
 test("R11 one argument for the whole command, an allowed environment, a group of its own, and a deadline", async () => {
@@ -132,7 +134,7 @@ test("R11 one argument for the whole command, an allowed environment, a group of
   }
   const quoted = await call(shell(), { command: `printf '%s|' "a b" '$HOME' "\`echo x\`"` });
   expect(quoted.text).toBe("a b|$HOME|x|\n[exit code 0]");
-  const own = await call(shell(), { command: 'test "$(ps -o pgid= $$ | tr -d " ")" = "$$" && echo own' });
+  const own = await call(shell(), { command: 'kill -0 -- "-$$" && echo own' });
   expect(own.text).toContain("own");
   expect((await outOfTime("echo begun; sleep 60", "begun")).kind).toBe("timeout");
 });
@@ -144,7 +146,7 @@ describe("a command", () => {
     expect(error.kind).toBe("timeout");
     expect(error.modelMessage).toContain("deaf");
     expect(error.modelMessage).toContain("did not end within 1000 ms");
-    expect(running(seconds)).toEqual([]);
+    await gone(seconds);
   });
 
   test("that makes a daemon in a session of its own is answered, though the daemon holds the pipe", async () => {
@@ -202,6 +204,17 @@ describe("a command", () => {
     const outside = await call(shell(), { command: "ls", cwd: ".." });
     expect(outside.result.error?.kind).toBe("denied");
     for (const { text } of [file, outside]) expect(text).not.toContain(folder.root);
+  });
+
+  test("that no system can start fails with the reason, and one for which there is no room was not begun", async () => {
+    const zero = await call(shell(), { command: "echo \0" });
+    expect(zero).toMatchObject({ isError: true, text: expect.stringContaining("zero byte") });
+    const huge = await call(shell(), { command: `: ${"x".repeat(500_000)}` });
+    expect(huge).toMatchObject({ isError: true, text: expect.stringContaining("too large") });
+    for (const systemCode of ["EAGAIN", "EMFILE", "ENFILE", "ENOMEM"]) {
+      const failure = hostFailure(new HostError("spawn_failed", "Cannot start bash", { systemCode }));
+      expect(failure).toMatchObject({ kind: "unavailable", message: "Cannot start bash" });
+    }
   });
 
   test("in a workspace that is gone fails without naming it", async () => {

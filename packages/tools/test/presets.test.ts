@@ -6,6 +6,7 @@ import {
   isStatewrightError,
   type ModelRequest,
   messages,
+  modelToolOf,
   run,
   START,
   type Tool,
@@ -13,7 +14,16 @@ import {
 } from "@statewright/core";
 import { say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { allTools, codingTools, defaultTools, type PresetName, presetTools, readonlyTools } from "../src/index.ts";
+import {
+  allTools,
+  codingTools,
+  defaultTools,
+  type PresetName,
+  pathArguments,
+  powershell,
+  presetTools,
+  readonlyTools,
+} from "../src/index.ts";
 
 const root = import.meta.dirname;
 const six = ["bash", "read_file", "write_file", "edit_file", "list_files", "search"];
@@ -94,6 +104,16 @@ test("the readonly tools change nothing; safety and effects of all tools are tol
     process: true,
     confirm: "policy",
   });
+});
+
+test("the arguments that are paths are named for every tool that uses files", () => {
+  for (const tool of [...allTools({ root }), powershell({ root })]) {
+    const { name, safety } = tool.spec;
+    const properties = Object.keys(modelToolOf(tool.spec).inputSchema["properties"] ?? {});
+    const paths = properties.filter((property) => property === "path" || property === "cwd");
+    const usesFiles = safety.filesystem !== undefined && safety.filesystem !== "none";
+    expect([name, pathArguments[name]]).toEqual([name, usesFiles ? paths : undefined]);
+  }
 });
 
 test("the workspace is seen by no model", () => {

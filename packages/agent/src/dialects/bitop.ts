@@ -1,6 +1,7 @@
 /** The events of bitop-dev/agent, from those of a run. */
-import type { AssistantMessage, RunEvent, ToolOutput, ToolResult } from "@statewright/core";
-import { type AgentEnd, lifecycle, type Moment } from "./lifecycle.ts";
+import type { RunEvent, ToolOutput, ToolResult } from "@statewright/core";
+import { lifecycle, type Moment } from "./lifecycle.ts";
+import { inSnakeCase, type SnakeCaseEvent } from "./snake-case.ts";
 
 interface OfCall {
   readonly callId: string;
@@ -9,13 +10,10 @@ interface OfCall {
 
 /** An event by the names of bitop-dev/agent. */
 export type BitopEvent =
-  | { readonly type: "agent_start" | "turn_start" | "turn_end" | "message_start" }
-  | { readonly type: "message_update"; readonly kind: "text" | "reasoning"; readonly delta: string }
-  | { readonly type: "message_end"; readonly message: AssistantMessage }
+  | SnakeCaseEvent
   | ({ readonly type: "tool_start"; readonly args: unknown } & OfCall)
   | ({ readonly type: "tool_update"; readonly partial: ToolOutput } & OfCall)
-  | ({ readonly type: "tool_denied" | "tool_end"; readonly result: ToolResult; readonly isError: boolean } & OfCall)
-  | ({ readonly type: "agent_end" } & AgentEnd);
+  | ({ readonly type: "tool_denied" | "tool_end"; readonly result: ToolResult; readonly isError: boolean } & OfCall);
 
 /** A translator for one run: give it each event, in order. It has no word for progress; a call that was denied ends as `tool_denied`. */
 export function bitopDialect(): (event: RunEvent) => readonly BitopEvent[] {
@@ -25,18 +23,6 @@ export function bitopDialect(): (event: RunEvent) => readonly BitopEvent[] {
 
 function inBitop(moment: Moment): BitopEvent | readonly BitopEvent[] {
   switch (moment.kind) {
-    case "agent.start":
-      return { type: "agent_start" };
-    case "turn.start":
-      return { type: "turn_start" };
-    case "turn.end":
-      return { type: "turn_end" };
-    case "message.start":
-      return { type: "message_start" };
-    case "message.delta":
-      return { type: "message_update", kind: moment.part, delta: moment.text };
-    case "message.end":
-      return { type: "message_end", message: moment.message };
     case "call.start":
       return { type: "tool_start", callId: moment.callId, tool: moment.tool, args: moment.args };
     case "call.update":
@@ -48,9 +34,7 @@ function inBitop(moment: Moment): BitopEvent | readonly BitopEvent[] {
       const type = result.error?.kind === "denied" ? "tool_denied" : "tool_end";
       return { type, callId, tool, result, isError: result.isError };
     }
-    case "agent.end": {
-      const { kind: _, ...end } = moment;
-      return { type: "agent_end", ...end };
-    }
+    default:
+      return inSnakeCase(moment);
   }
 }

@@ -3,6 +3,7 @@ import {
   defineMiddleware,
   defineState,
   defineTool,
+  deny,
   env,
   interruptFor,
   type Model,
@@ -241,4 +242,39 @@ test("the variables that env names are all that a tool can get", async () => {
   expect(await source.get("STATEWRIGHT_TEST_KEY")).toBe("k");
   expect(await source.get("PATH")).toBeUndefined();
   delete process.env["STATEWRIGHT_TEST_KEY"];
+});
+
+const submit = defineTool({
+  name: "submit",
+  description: "Hands the work in and ends the conversation.",
+  input: z.object({}),
+  effect: "pure",
+  run: () => ({ content: "Handed in.", terminate: true }),
+});
+const look = defineTool({
+  name: "look",
+  description: "Looks.",
+  input: z.object({}),
+  effect: "pure",
+  run: () => "seen",
+});
+
+test("a result that asks for it ends the agent after its set: the other calls are answered, and the model is not asked again", async () => {
+  const model = scriptedModel([[call("submit", {}), call("look", {})], say("never")]);
+  const agent = createAgent({ name: "worker", model, tools: [submit, look] });
+  const { status, state } = await agent.run({ input: "Work." }).result;
+  expect(status).toBe("done");
+  expect(state.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "tool"]);
+  expect(model.requests).toHaveLength(1);
+});
+
+test("a denial with terminate ends it too, and the next conversation on the thread shows no provider why", async () => {
+  const model = scriptedModel([call("look", {}), say("Hello again.")]);
+  const stop = defineMiddleware({ name: "stop", beforeTool: () => deny("not here", { terminate: true }) });
+  const agent = createAgent({ name: "worker", model, tools: [look], middleware: [stop], store: memoryStore() });
+  expect((await agent.run({ thread: "t", input: "Look." }).result).status).toBe("done");
+  expect(model.requests).toHaveLength(1);
+  const { state } = await agent.run({ thread: "t", input: "Hello?" }).result;
+  expect(state.messages.map(textOf).at(-1)).toBe("Hello again.");
+  expect(JSON.stringify(model.requests)).not.toContain("terminate");
 });

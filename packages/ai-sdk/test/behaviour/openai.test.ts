@@ -48,7 +48,10 @@ const pictured: Message[] = [
       { type: "image", mimeType: "image/png", data: "aW1n" },
     ],
   },
-  { ...{ role: "tool", id: "r2", callId: "c2", name: "look", isError: false }, content: [{ type: "text", text: "No" }] },
+  {
+    ...{ role: "tool", id: "r2", callId: "c2", name: "look", isError: false },
+    content: [{ type: "text", text: "No" }],
+  },
 ];
 
 describe("a turn with OpenAI chat completions", () => {

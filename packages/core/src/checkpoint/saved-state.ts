@@ -3,7 +3,7 @@
  * and the way back.
  */
 import type { Channel } from "../state/channel.ts";
-import type { Codec } from "../state/codec.ts";
+import { type Codec, isPlainText } from "../state/codec.ts";
 import { applyDelta, type Delta } from "../state/delta.ts";
 import type { DeltaRow } from "./checkpoint.ts";
 import type { ChannelRows } from "./store.ts";
@@ -11,6 +11,8 @@ import type { ChannelRows } from "./store.ts";
 /** Turns the deltas of supersteps into rows; remembers per channel how much was written since the last base. */
 export interface StateWriter {
   rows(deltas: Readonly<Record<string, Delta>>, state: Readonly<Record<string, unknown>>): readonly DeltaRow[];
+  /** Whether all that was written, now and before, is what JSON says as it is. */
+  isPlain(): boolean;
 }
 
 /** Small patches are never worth a base: below this many bytes since the last one none is written. */
@@ -25,10 +27,12 @@ export function stateWriter(
   const since = new Map(
     saved.map((rows) => [rows.channel, rows.deltas.slice(1).reduce((sum, delta) => sum + delta.text.length, 0)]),
   );
+  let isPlain = saved.every(({ deltas }) => deltas.every(({ text }) => isPlainText(text)));
   const baseSize = new Map(saved.map((rows) => [rows.channel, rows.deltas[0]?.text.length ?? 0]));
 
   function row(channel: string, delta: Delta, value: unknown): DeltaRow {
     const text = textOf(codec, channel, delta);
+    isPlain &&= isPlainText(text);
     if (delta.kind === "replace" || delta.kind === "clear") {
       since.set(channel, 0);
       baseSize.set(channel, text.length);
@@ -46,6 +50,7 @@ export function stateWriter(
       Object.entries(deltas)
         .filter(([channel]) => channels[channel]?.kind !== "untracked")
         .map(([channel, delta]) => row(channel, delta, state[channel])),
+    isPlain: () => isPlain,
   };
 }
 

@@ -101,6 +101,8 @@ export interface ToolMessage {
   readonly name: string;
   readonly content: readonly ContentBlock[];
   readonly isError: boolean;
+  /** The call asked the agent to end after its set. No request holds it. */
+  readonly terminate?: true | undefined;
 }
 
 /** One message of a conversation. */

@@ -122,8 +122,20 @@ export function runAttempt(
     }
     const ended = (): boolean => settled;
     const beat = idle?.beat ?? unwatched;
-    const ofTask = { task, node, attempt, longTerm: undefined, stepsAtWork: 0 };
-    const scope: TaskScope = { ...ofTask, signal, ended, beat, consult, suspend, refuse, rest };
+    const scope: TaskScope = {
+      task,
+      node,
+      attempt,
+      signal,
+      ended,
+      beat,
+      consult,
+      suspend,
+      refuse,
+      rest,
+      longTerm: undefined,
+      stepsAtWork: 0,
+    };
     work(session, scope).then(
       (outcome) => {
         if (settled)

@@ -1,6 +1,7 @@
 /** Committing: the machine moves, the superstep is made durable, and then it is told. */
 import type { ErrorRecord } from "../base/errors.ts";
 import type { CheckpointRow, CheckpointSource, Control, RunRow, Task } from "../checkpoint/checkpoint.ts";
+import type { EventRow } from "../checkpoint/event.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import { END } from "../define/edge.ts";
@@ -11,6 +12,7 @@ import { type Fact, type FactBody, factOf } from "./facts.ts";
 import type { Letter } from "./inbox.ts";
 import { inspectTransition } from "./inspect-run.ts";
 import type { Snapshot, Step } from "./kernel.ts";
+import { leaveState } from "./left-state.ts";
 import { changesIn } from "./long-term.ts";
 import { readOutput } from "./output.ts";
 import type { State, Write } from "./returns.ts";
@@ -86,11 +88,17 @@ export async function commitStep(
     ? await takeLetters(session, plain, fold)
     : { result: plain, letters: [], left: false };
   admitStep(session, finished, result);
-  const nodes = [...new Set(finished.map(({ task }) => task.node))];
+  const nodes = nodesWith(finished.map(({ task }) => task));
   const last = failure === undefined ? {} : { last: failedBy(session, failure) };
   const longTerm = changesIn(finished);
   await commit(session, result, { nodes, source: "step", began, first: false, letters, longTerm, ...last });
   if (session.within === undefined) session.inbox.passed(letters, left);
+}
+
+/** The nodes of tasks, each once. */
+function nodesWith(tasks: readonly Task[]): readonly string[] {
+  const nodes = tasks.map(({ node }) => node);
+  return nodes.length < 2 ? nodes : [...new Set(nodes)];
 }
 
 function failedBy(session: Session, error: ErrorRecord): NonNullable<CommitFacts["last"]> {
@@ -114,7 +122,7 @@ interface CommitFacts {
 /** Make a superstep durable, then tell of it. Nothing of the next step starts before. */
 export async function commit(session: Session, result: StepResult, facts: CommitFacts): Promise<void> {
   const { within } = session;
-  const next = [...new Set(result.tasks.map((task) => task.node))];
+  const next = nodesWith(result.tasks);
   const from = session.snapshot;
   const event = { type: "step.commit", to: next };
   const step = session.kernel.step(from, event);
@@ -148,6 +156,7 @@ export async function commit(session: Session, result: StepResult, facts: Commit
       : await save(session, session.saved, result, control, { ...saving, number });
   if (session.saved === undefined && facts.longTerm !== undefined) session.longTerm?.held?.push(...facts.longTerm);
   advance(session, result.state, control, snapshot);
+  if (done && session.saved !== undefined && row !== undefined) leaveState(session, session.saved, row);
   if (facts.source === "step") session.stepsOfRun += 1;
   inspectTransition(session, from, event, step);
   if (!session.events.listening()) {
@@ -254,7 +263,7 @@ export async function save(
   thread.nextCheckpoint += 1;
   const { run, release = false, interrupts, longTerm } = facts;
   const asked = interrupts === undefined ? {} : { interrupts };
-  const events = [...(numbers.started?.rows ?? []), ...(numbers.ended?.rows ?? [])];
+  const events = rowsOf(numbers);
   const moved = timerChanges(session.control, control);
   // Questions stand on the line of the outermost graph, and are over with its superstep, those too that nobody closes.
   const over = session.within === undefined && saved.interrupts.size > 0 ? disarmed(saved.interrupts.values()) : [];
@@ -272,6 +281,10 @@ export async function save(
   return { ...numbers, row };
 }
 
+function rowsOf({ started, ended }: Numbers): readonly EventRow[] | undefined {
+  return started === undefined && ended === undefined ? undefined : [...(started?.rows ?? []), ...(ended?.rows ?? [])];
+}
+
 /** A cancelled run goes on for one thing only: to answer the calls of a message that is saved already. */
 export function answersCalls(session: Session, tasks: readonly Task[]): boolean {
   return tasks.some((task) => session.plan.nodes.get(task.node)?.kind === "tools");
@@ -285,7 +298,7 @@ export async function commitCancelled(
   body: FactBody,
 ): Promise<Fact> {
   const result = foldResults(session.plan, session.state, finished);
-  const nodes = [...new Set(finished.map(({ task }) => task.node))];
+  const nodes = nodesWith(finished.map(({ task }) => task));
   const durationMs = session.world.clock.monotonic() - began;
   const reason = body.type === "run.cancelled" ? { reason: body.reason } : {};
   const run = { ...runRow(session, "cancelled"), ...reason };

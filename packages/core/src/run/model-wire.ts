@@ -1,6 +1,6 @@
 /** What goes to a provider and comes back: tools under the names that its models are shown, canonical ones everywhere else. */
 import type { Plan } from "../compile/plan.ts";
-import type { AssistantMessage } from "../model/message.ts";
+import type { AssistantMessage, Message, ToolMessage } from "../model/message.ts";
 import type { Model, ModelReply, ModelRequest } from "../model/model.ts";
 import { hasNotes, isNoted } from "../state/message-lists.ts";
 import { withoutImages } from "./unseen-images.ts";
@@ -43,11 +43,16 @@ function withoutNotes(request: ModelRequest): ModelRequest {
   if (!hasNotes(request.messages)) return request;
   return {
     ...request,
-    messages: request.messages.map((message) => (isNoted(message) ? withoutOffered(message) : message)),
+    messages: request.messages.map((message) => (isNoted(message) ? withoutNote(message) : message)),
   };
 }
 
-function withoutOffered({ offered: _offered, ...message }: AssistantMessage): AssistantMessage {
+function withoutNote(noted: AssistantMessage | ToolMessage): Message {
+  if (noted.role === "tool") {
+    const { terminate: _terminate, ...message } = noted;
+    return message;
+  }
+  const { offered: _offered, ...message } = noted;
   return message;
 }
 

@@ -22,6 +22,7 @@ import { createInbox } from "./inbox.ts";
 import { noResults, type Results, writeKept } from "./kept-results.ts";
 import { type Kernel, unentered } from "./kernel.ts";
 import { kernelFor } from "./kernel-of.ts";
+import { takeLeft } from "./left-state.ts";
 import type { Mailbox } from "./mailbox.ts";
 import type { BreakpointOption, CommonOptions } from "./options.ts";
 import { shownState } from "./output.ts";
@@ -212,7 +213,8 @@ async function load(
   const { graph, thread } = opening;
   const { channels } = graph.state;
   const { head } = claim;
-  const rows = head === undefined ? [] : await store.state(thread, head.id);
+  const left = takeLeft(store, base.plan, codec, thread, claim);
+  const rows = head === undefined || left !== undefined ? [] : await store.state(thread, head.id);
   const control = head === undefined ? emptyControl : (deepFreeze(codec.decode(head.control)) as Control);
   const effects =
     head === undefined || control.tasks.length === 0 ? [] : await store.effects(thread, claim.branch, head.step);
@@ -221,7 +223,7 @@ async function load(
   const saved: Saved = {
     store,
     codec,
-    writer: stateWriter(channels, codec, rows),
+    writer: left?.writer ?? stateWriter(channels, codec, rows),
     claim,
     thread: {
       changed: base.plan.drawing === undefined && !migrated && !wrote(graph, claim.writtenBy),
@@ -246,7 +248,7 @@ async function load(
     open && claim.run !== undefined
       ? goingOn(claim.run, claim, graph.version, opening.recovers === true)
       : freshRun(opening, base.world, claim.branch);
-  const state = Object.freeze(restoreState(channels, codec, rows));
+  const state = left?.state ?? Object.freeze(restoreState(channels, codec, rows));
   return {
     ...base,
     run,

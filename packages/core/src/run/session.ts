@@ -242,7 +242,8 @@ export function write(
   parts: SessionWrite,
   told: (failure?: StatewrightError) => void,
 ): void {
-  const { effects, waiting, artifacts, failure } = encoded([...saved.pending.values()], parts.checkpoint);
+  const { effects, waiting, artifacts, failure } =
+    saved.pending.size === 0 ? nothingWaits : encoded([...saved.pending.values()], parts.checkpoint);
   saved.pending.clear();
   if (failure !== undefined) {
     saved.thread.failure ??= failure;
@@ -283,6 +284,7 @@ export function write(
 
 /** Which numbers a write takes. One that tells nothing takes none: those of others under way may yet fail. */
 function numbersOf({ checkpoint, events = [] }: SessionWrite): Pick<Commit, "after" | "seq"> | undefined {
+  if (events.length === 0) return checkpoint && { after: checkpoint.row.seq - 1, seq: checkpoint.row.seq };
   const numbers = events.map(({ seq }) => seq);
   if (checkpoint !== undefined) numbers.push(checkpoint.row.seq);
   return numbers.length === 0 ? undefined : { after: Math.min(...numbers) - 1, seq: Math.max(...numbers) };
@@ -301,16 +303,17 @@ export function written(session: Session, saved: Saved, parts: SessionWrite): Pr
   );
 }
 
-/** The rows of what waits. An outcome that cannot be saved is left out and told so: the others are kept. */
-function encoded(
-  pending: readonly PendingEffect[],
-  checkpoint: CheckpointWrite | undefined,
-): {
+interface Encoded {
   readonly effects: readonly EffectRow[];
   readonly waiting: readonly PendingEffect[];
   readonly artifacts: readonly ArtifactWrite[] | undefined;
   readonly failure: StatewrightError | undefined;
-} {
+}
+
+const nothingWaits: Encoded = { effects: [], waiting: [], artifacts: undefined, failure: undefined };
+
+/** The rows of what waits. An outcome that cannot be saved is left out and told so: the others are kept. */
+function encoded(pending: readonly PendingEffect[], checkpoint: CheckpointWrite | undefined): Encoded {
   const effects: EffectRow[] = [];
   const waiting: PendingEffect[] = [];
   let artifacts: ArtifactWrite[] | undefined;

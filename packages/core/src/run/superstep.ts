@@ -119,8 +119,7 @@ function foldChannel(
   const channel = plan.graph.state.channels[name] as Channel;
   const folds = !keepsOne(channel);
   const rivals = folds ? by.filter(({ write }) => write.kind === "overwrite") : by;
-  const writers = new Set(rivals.map(({ task }) => task.id));
-  if (writers.size > 1)
+  if (rivals.length > 1 && new Set(rivals.map(({ task }) => task.id)).size > 1)
     throw conflict(
       plan,
       name,
@@ -189,7 +188,7 @@ function nextTasks(plan: Plan, step: number, state: State, before: Waiting, resu
   const lead = (target: string, from: string): void => {
     if (target !== END) plain.set(target, (plain.get(target) ?? new Set()).add(from));
   };
-  const led = new Set<string>();
+  let led: Set<string> | undefined;
   for (const { task, outcome } of results) {
     if (outcome.leads.length > 0) {
       for (const command of outcome.leads) {
@@ -198,8 +197,11 @@ function nextTasks(plan: Plan, step: number, state: State, before: Waiting, resu
       }
       continue;
     }
-    if (led.has(task.node)) continue;
-    led.add(task.node);
+    if (results.length > 1) {
+      led ??= new Set();
+      if (led.has(task.node)) continue;
+      led.add(task.node);
+    }
     followEdge(
       plan,
       edgeFrom(plan, task.node),

@@ -112,7 +112,7 @@ async function runTasks(session: Session): Promise<readonly TaskResult[]> {
       : session.onTaskFailure === "abort" && !session.abort.signal.aborted
         ? await runUntilFailure(session, tasks)
         : await mapBounded(tasks, session.limits.maxConcurrency, (task) => runJournaled(session, task));
-  await startsTold(session);
+  if (session.saved !== undefined) await startsTold(session);
   return results;
 }
 
@@ -189,6 +189,11 @@ function savable(session: Session, outcome: TaskOutcome): TaskOutcome {
 
 /** Move the machine by what became of each node: done when all its tasks are, else interrupted or failed. */
 function settleMachine(session: Session, results: readonly TaskResult[]): void {
+  const [only] = results;
+  if (results.length === 1 && only?.kind === "done") {
+    settleNode(session, only.task.node, "done");
+    return;
+  }
   const ends = new Map<string, "done" | "failed" | "interrupted">();
   for (const { task, kind } of results) {
     if (kind === "stopped" || kind === "paused") continue;
@@ -196,10 +201,12 @@ function settleMachine(session: Session, results: readonly TaskResult[]): void {
     if (before === undefined || kind === "failed" || (kind === "interrupted" && before === "done"))
       ends.set(task.node, kind);
   }
-  for (const [node, kind] of ends) {
-    if (kind === "done") transition(session, { type: `xstate.done.actor.${node}` }, true);
-    else transition(session, { type: kind === "failed" ? "task.failed" : "task.interrupted", node }, true);
-  }
+  for (const [node, kind] of ends) settleNode(session, node, kind);
+}
+
+function settleNode(session: Session, node: string, kind: "done" | "failed" | "interrupted"): void {
+  if (kind === "done") transition(session, { type: `xstate.done.actor.${node}` }, true);
+  else transition(session, { type: kind === "failed" ? "task.failed" : "task.interrupted", node }, true);
 }
 
 /** One failure fails the run by itself; several are told together, each with its cause. */

@@ -32,6 +32,7 @@ export async function takeLetters(
   const none = { result, letters: [], left: false };
   if (!mayTake(session, result.state)) return none;
   const waiting = await lookInto(session);
+  if (waiting.length === 0) return none;
   const steering = chosen(session, waiting, "steer");
   const left = waiting.filter(({ kind }) => kind === "steer").length > steering.length;
   const ends = result.tasks.length === 0;

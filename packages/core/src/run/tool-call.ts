@@ -8,9 +8,9 @@ import { plainCodec } from "../state/codec.ts";
 import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../tool/approval.ts";
 import type { Middleware } from "../tool/middleware.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
-import { isResult, resultOf, resultOfError, type ToolResult } from "../tool/result.ts";
-import type { Tool, ToolSpec } from "../tool/tool.ts";
-import { ToolError } from "../tool/tool-error.ts";
+import { isResult, resultOf, resultOfError, type ToolResult, underPolicy } from "../tool/result.ts";
+import type { Tool, ToolRuntime, ToolSpec } from "../tool/tool.ts";
+import { isToolError, ToolError } from "../tool/tool-error.ts";
 import { admit } from "./admission.ts";
 import { argsDigest } from "./args-digest.ts";
 import { keepsArtifacts, presentable } from "./artifacts.ts";
@@ -220,11 +220,26 @@ async function reconcile(
   execution: Execution,
 ): Promise<ToolResult | undefined> {
   const runtime = toolRuntime(call, tool.spec, execution, 1, call.scope.signal(), () => true);
-  const happened = await tool.reconcile?.(call.session.state as never, runtime as never, call.toolCall);
-  if (happened === undefined) return undefined;
+  const found = await foundOut(call, tool, runtime);
+  if (found === undefined) return undefined;
   if (call.state() === "before") call.move("call.allowed");
   call.move("call.settled");
-  return conclude(call, checkedResult(call, tool.spec, happened, 1));
+  return conclude(call, found);
+}
+
+/** What the other side says of a call: its result, that it did not happen, or that it cannot be known, which is an answer too. */
+async function foundOut(
+  call: CallAtWork,
+  tool: Tool<never, never>,
+  runtime: ToolRuntime,
+): Promise<ToolResult | undefined> {
+  try {
+    const happened = await tool.reconcile?.(call.session.state as never, runtime as never, call.toolCall);
+    return happened === undefined ? undefined : checkedResult(call, tool.spec, happened, 1);
+  } catch (thrown) {
+    if (!isToolError(thrown) || thrown.kind !== "unknown_outcome") throw thrown;
+    return underPolicy(resultOfError(thrown, facts(call, 1)), tool.spec.onError ?? "return");
+  }
 }
 
 /** After hooks, in reverse order, then what may be told, saved and sent of the result: from the state after to persisted. */

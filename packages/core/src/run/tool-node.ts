@@ -85,5 +85,6 @@ function answerMessage(scope: TaskScope, result: ToolResult): ToolMessage {
     name: result.name,
     content: result.content,
     isError: result.isError,
+    ...(result.terminate === true ? { terminate: true } : {}),
   };
 }

@@ -196,12 +196,17 @@ export function createCodec(classes: readonly ClassCodec[] = [], options: CodecO
     decode: (text) => {
       try {
         const data: unknown = JSON.parse(text);
-        return text.includes('"$":') ? lift(data) : data;
+        return isPlainText(text) ? data : lift(data);
       } catch (cause) {
         throw isStatewrightError(cause) ? cause : corrupt("a saved value cannot be read", cause);
       }
     },
   };
+}
+
+/** Whether a text of the format stands for what JSON makes of it, with no value that JSON has no form for. */
+export function isPlainText(text: string): boolean {
+  return !text.includes('"$":');
 }
 
 /** The codec of plain data and built-in types, without registered classes. */

@@ -2,7 +2,7 @@
  * What is remembered of the newest long list of a conversation, so that an append costs what is appended: the ids of its
  * messages, and whether any of them holds a note for the run.
  */
-import type { AssistantMessage, Message } from "../model/message.ts";
+import type { AssistantMessage, Message, ToolMessage } from "../model/message.ts";
 
 /** A list up to here is looked through. */
 const shortList = 64;
@@ -51,7 +51,8 @@ export function hasNotes(messages: readonly Message[]): boolean {
   return remembered.get(messages)?.isNoted ?? messages.some(isNoted);
 }
 
-/** Whether a message says what its model was offered, which is for the run alone. */
-export function isNoted(message: Message): message is AssistantMessage {
-  return message.role === "assistant" && message.offered !== undefined;
+/** Whether a message says something that is for the run alone: what its model was offered, or that the agent is to end. */
+export function isNoted(message: Message): message is AssistantMessage | ToolMessage {
+  if (message.role === "assistant") return message.offered !== undefined;
+  return message.role === "tool" && message.terminate !== undefined;
 }

@@ -149,7 +149,10 @@ export interface Tool<State = unknown, Context = unknown> {
    * leaves nothing in doubt; what it throws fails the run, and the model does not read it.
    */
   readonly resolve?: ((source: InjectionSource) => Promise<unknown>) | undefined;
-  /** Ask the other side whether a call with this key happened: its return value, or undefined when it did not. For `once` tools. */
+  /**
+   * Ask the other side whether a call with this key happened: its return value, or undefined when it did not. For `once` tools.
+   * What cannot be known is a `ToolError` of the kind `unknown_outcome`, which becomes the call's answer: nobody is asked.
+   */
   readonly reconcile?: ((state: State, runtime: ToolRuntime<Context>, call: ToolCall) => unknown) | undefined;
 }
 
@@ -354,9 +357,9 @@ export function defineTool<
   });
 }
 
-const specOptions = optionNames<ToolSpec>({
+/** What a spec and a definition both say. */
+const said = {
   name: true,
-  originalName: true,
   label: true,
   description: true,
   input: true,
@@ -370,23 +373,10 @@ const specOptions = optionNames<ToolSpec>({
   onError: true,
   limits: true,
   execution: true,
-  client: true,
-});
+} as const;
+const specOptions = optionNames<ToolSpec>({ ...said, originalName: true, client: true });
 const toolOptions = optionNames<ToolDefinition<string, ToolInput, InjectMap, unknown>>({
-  name: true,
-  label: true,
-  description: true,
-  input: true,
-  output: true,
-  inject: true,
-  effect: true,
-  safety: true,
-  retry: true,
-  timeoutMs: true,
-  graceMs: true,
-  onError: true,
-  limits: true,
-  execution: true,
+  ...said,
   prepareArguments: true,
   run: true,
   reconcile: true,

@@ -63,7 +63,7 @@ describe.each([["parallel"], ["sequential"], [{ batch: 2 }]] as const)("in the s
     const ran: string[] = [];
     const loop = toolLoop({ tools: [work(world, ran)], world, store, strategy, turns: [calls, ["after"]] });
     const first = loop.start();
-    first.result.catch(() => undefined);
+    void Promise.allSettled([first.result]);
     await world.advance(15);
     store.crash();
     const second = loop.again({}, { store: store.peer() });

@@ -210,7 +210,7 @@ describe("ten marks of a call", () => {
     return log;
   };
 
-  test("S1.48 S1.49 S1.50 S1.51 S1.52 S1.53 S1.54 S1.55 S1.56 S1.57 one log shows the ten in order, and nine without a store", async () => {
+  test("D4 S1.48 S1.49 S1.50 S1.51 S1.52 S1.53 S1.54 S1.55 S1.56 S1.57 one log shows the ten in order, and nine without a store", async () => {
     const ten = [
       "1 name exists",
       "2 arguments match",

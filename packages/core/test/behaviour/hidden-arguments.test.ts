@@ -11,6 +11,8 @@ import {
   memoryStore,
   modelToolOf,
   modify,
+  type RunIdentity,
+  runIdentity,
   type SecretSource,
   type SecretValue,
   secret,
@@ -102,12 +104,12 @@ test("S1.38, S1.39, S1.46, S1.47 context, state, secrets and clients reach the t
 });
 
 test("S1.40, S1.41, S1.43, S1.44, S1.45 ids of the run, state, emitter, stream writers and cancellation reach the tool and not the model", async () => {
-  let got: ToolRuntime<unknown, { readonly cart: readonly string[] }> | undefined;
+  let got: ToolRuntime<unknown, { readonly cart: readonly string[]; readonly identity: RunIdentity }> | undefined;
   const look = defineTool({
     name: "look",
     description: "Look around.",
     input: z.object({}),
-    inject: { cart: Chat.from((chat) => chat.cart) },
+    inject: { cart: Chat.from((chat) => chat.cart), identity: runIdentity() },
     run: (_args, runtime) => {
       got = runtime;
       runtime.emit("looked", { at: "the cart" });
@@ -119,6 +121,7 @@ test("S1.40, S1.41, S1.43, S1.44, S1.45 ids of the run, state, emitter, stream w
   const done = await talk({ tools: [look], turns: [[call("look")], ["ok"]] });
   expect(got?.run).toMatchObject({ thread: "t", run: done.result.run, node: "tools" });
   expect(got?.injected.cart).toEqual([]);
+  expect(got?.injected.identity).toEqual(got?.run);
   expect(got?.signal).toBeInstanceOf(AbortSignal);
   expect(eventsOf(done, "custom", "tool.progress", "tool.update").map(({ type }) => type)).toEqual([
     "custom",
@@ -127,7 +130,7 @@ test("S1.40, S1.41, S1.43, S1.44, S1.45 ids of the run, state, emitter, stream w
   ]);
   for (const wire of done.wires) {
     expect(wire).not.toContain(done.result.run);
-    for (const word of ["thread", "cart", "emit", "looked", "looking", "half", "signal", "progress"])
+    for (const word of ["thread", "cart", "identity", "emit", "looked", "looking", "half", "signal", "progress"])
       expect(wire).not.toContain(word);
   }
 });

@@ -123,6 +123,9 @@ describe("what the model reads", () => {
     });
     expect(answersIn(done).map(textIn)).toEqual(["Operation failed: disk"]);
     expect(done.wires[1]).not.toMatch(/ at |\.ts/);
+    const [told] = done.world.lines.filter(({ message }) => message.includes("failed"));
+    expect(told).toMatchObject({ level: "warn", message: 'the tool "act" failed' });
+    expect(JSON.stringify(told)).toContain("Operation failed: disk");
   });
 
   test("an error has a text for the model and another for people", async () => {

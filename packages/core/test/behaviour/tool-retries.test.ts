@@ -82,12 +82,12 @@ describe("retry", () => {
       [6, 2_100],
     ]);
     expect(new Set(starts.map(([, , key]) => key)).size).toBe(1);
-    expect(eventsOf(done, "tool.retried").map(({ attempt, delayMs }) => [attempt, delayMs])).toEqual([
-      [1, 100],
-      [2, 300],
-      [3, 700],
-      [4, 1_000],
-      [5, 0],
+    expect(eventsOf(done, "tool.retried").map(({ attempt, delayMs, error }) => [attempt, delayMs, error])).toEqual([
+      [1, 100, "1"],
+      [2, 300, "2"],
+      [3, 700, "3"],
+      [4, 1_000, "4"],
+      [5, 0, "5"],
     ]);
     expect([eventsOf(done, "tool.started").length, eventsOf(done, "tool.completed", "tool.failed").length]).toEqual([
       1, 1,
@@ -457,6 +457,37 @@ describe("cancelling a run", () => {
       process.off("warning", onWarning);
     }
   });
+});
+
+test("T36 the signal of a call that has ended stays as it was when its run is cancelled: nobody waits on its behalf", async () => {
+  const signals = new Map<string, AbortSignal>();
+  const tool = (name: string, run: () => Promise<string>) =>
+    defineTool({
+      name,
+      description: "Acts.",
+      input,
+      timeoutMs: 60_000,
+      run: (_args, { signal }) => {
+        signals.set(name, signal);
+        return run();
+      },
+    });
+  const tools = [
+    tool("quick", async () => "done"),
+    tool("failing", () => Promise.reject(new Error("no"))),
+    tool("endless", () => new Promise(() => undefined)),
+  ];
+  const loop = toolLoop({ tools, turns: [[call("quick"), call("failing"), call("endless")], ["ok"]] });
+  const handle = loop.start();
+  await loop.world.settle();
+  handle.cancel("enough");
+  await loop.world.advance(100_000);
+  expect(await handle.result).toMatchObject({ status: "cancelled" });
+  expect([...signals].map(([name, { aborted }]) => [name, aborted])).toEqual([
+    ["quick", false],
+    ["failing", false],
+    ["endless", true],
+  ]);
 });
 
 test("thirty thousand calls leave no timer and no row in the making, and one listener for each task at most", async () => {

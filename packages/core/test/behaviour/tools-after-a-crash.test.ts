@@ -165,6 +165,24 @@ describe("a call that had started when its process died", () => {
     expect([keys, asked]).toEqual([[keys[0], keys[0]], [keys[0]]]);
   });
 
+  test("is answered as unknown when reconcile throws that nobody can say, and is not run again; when reconcile fails otherwise the run does", async () => {
+    const unknown = hanging("once", {
+      reconcile: () => {
+        throw new ToolError("unknown_outcome", "The bank does not know either.");
+      },
+    });
+    const { loop, end } = await crashAndResume({ tools: [unknown.tool], turns: [[call("act")], ["ok"]] });
+    expect(answersIn(await end).map(({ isError, ...answer }) => [isError, textIn({ isError, ...answer })])).toEqual([
+      [true, "The bank does not know either."],
+    ]);
+    expect(resultsOf(loop).map(({ error }) => error?.kind)).toEqual(["unknown_outcome"]);
+    expect(unknown.keys).toHaveLength(1);
+    const away = hanging("once", { reconcile: () => Promise.reject(ToolError.unavailable("The bank is closed")) });
+    const other = await crashAndResume({ tools: [away.tool], turns: [[call("act")], ["ok"]] });
+    await expect(other.end).rejects.toMatchObject({ code: "node_failed" });
+    expect(away.keys).toHaveLength(1);
+  });
+
   test("stays in doubt when a policy would refuse it today: a denial would hide what may have happened", async () => {
     const { tool } = hanging("once");
     let allowed = true;

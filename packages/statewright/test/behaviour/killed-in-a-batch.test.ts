@@ -52,7 +52,7 @@ test("K4 S1.25 a call that had started runs again under the same key when it is 
     expect(storyOf(name)).toEqual({ lives: ["before", "after"], asked: 0, keys: one, answer: [false, `ran ${name}`] });
 });
 
-test("K4 S1.25 a once call that had started asks the other side, which says what came of it: its result, or its failure", () => {
+test("K4 S1.25 a once call that had started asks the other side, which says what came of it: its result, its failure, or that nobody knows", () => {
   expect(storyOf("happened")).toEqual({
     lives: ["before"],
     asked: 1,
@@ -65,6 +65,7 @@ test("K4 S1.25 a once call that had started asks the other side, which says what
     keys: one,
     answer: [true, "the other side refused it"],
   });
+  expect(storyOf("unknown")).toEqual({ lives: ["before"], asked: 1, keys: one, answer: [true, "nobody can say"] });
   expect(storyOf("not_happened")).toEqual({
     lives: ["before", "after"],
     asked: 1,

@@ -6,6 +6,7 @@ import {
   defineState,
   defineTool,
   env,
+  type Message,
   memoryStore,
   type RunEvent,
   refuseUnclassified,
@@ -122,8 +123,14 @@ console.log(status);
 const second = shop.resume({ ...common, answers: { approve: true } });
 second.on(tell);
 const { state } = await second.result;
-for (const message of state.messages)
-  if (message.role === "tool") console.log(`model reads: ${textOf(message).slice(0, 60)}`);
+for (const message of state.messages) if (message.role === "tool") console.log(`model reads: ${shown(message)}`);
+
+/** The beginning of what the model reads: a text, or the preview of what is kept whole. */
+function shown(message: Message): string {
+  const [first] = message.content;
+  const text = typeof first === "object" && first.type === "artifact" ? first.preview : textOf(message);
+  return `${text.split("\n")[0]?.slice(0, 50)} (${text.length} letters)`;
+}
 
 // events
 function tell(event: RunEvent): void {

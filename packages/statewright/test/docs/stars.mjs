@@ -1,6 +1,4 @@
 // A plugin of the first protocol: one line in, one line out.
-import { createInterface } from "node:readline";
-
 const definition = {
   name: "stars",
   description: "Draw a number as stars.",
@@ -11,12 +9,20 @@ const definition = {
   },
 };
 
-for await (const line of createInterface({ input: process.stdin })) {
-  const message = JSON.parse(line);
-  if (message.type === "describe") console.log(JSON.stringify(definition));
-  if (message.type !== "call") continue;
-  const { count } = message.params;
-  const text = count > 9 ? "that many do not fit" : "*".repeat(count);
+let rest = "";
+process.stdin.setEncoding("utf8");
+process.stdin.on("data", (chunk) => {
+  const lines = (rest + chunk).split("\n");
+  rest = lines.pop();
+  for (const line of lines) {
+    const message = JSON.parse(line);
+    if (message.type === "describe") console.log(JSON.stringify(definition));
+    if (message.type === "call") console.log(JSON.stringify(draw(message.params)));
+  }
+});
+
+function draw({ count }) {
   console.error(`drew ${count}`);
-  console.log(JSON.stringify({ content: [{ type: "text", text }], error: count > 9 }));
+  const text = count > 9 ? "that many do not fit" : "*".repeat(count);
+  return { content: [{ type: "text", text }], error: count > 9 };
 }

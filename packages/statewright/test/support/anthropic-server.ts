@@ -2,26 +2,29 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** The server's address for a client, and every request body that it got. */
+/** The server's address for a client, every request body that it got, and the key of each. */
 export interface AnthropicServer {
   readonly baseUrl: string;
   readonly requests: readonly unknown[];
+  readonly keys: readonly unknown[];
   close(): Promise<void>;
 }
 
 /** Start it on a free port of the loopback. */
 export async function anthropicServer(): Promise<AnthropicServer> {
   const requests: unknown[] = [];
+  const keys: unknown[] = [];
   const server = createServer(async (request, response) => {
     const body = await bodyOf(request);
     requests.push(body);
+    keys.push(request.headers["x-api-key"]);
     response.writeHead(200, { "content-type": "text/event-stream" });
     for (const event of answerTo(body)) response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
     response.end();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
-  return { baseUrl: `http://127.0.0.1:${port}/v1`, requests, close: () => closed(server) };
+  return { baseUrl: `http://127.0.0.1:${port}/v1`, requests, keys, close: () => closed(server) };
 }
 
 type WireEvent = { readonly type: string; readonly [key: string]: unknown };

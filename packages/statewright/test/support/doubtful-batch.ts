@@ -5,7 +5,7 @@
  */
 import process from "node:process";
 import { call, crashPoint, logEffect, say, scriptedModel } from "@statewright/testing";
-import { createAgent, defineTool, type EffectClass, sqliteStore, textOf } from "statewright";
+import { createAgent, defineTool, type EffectClass, sqliteStore, ToolError, textOf } from "statewright";
 import * as z from "zod";
 
 const thread = "batch";
@@ -31,12 +31,12 @@ function tool(name: string, effect: EffectClass, options: { readonly answers?: t
 }
 
 /** A `once` tool that can ask the other side. */
-function reconciled(name: string, found: unknown) {
+function reconciled(name: string, found: () => unknown) {
   return {
     ...tool(name, "once"),
     reconcile: (_state: unknown, { idempotencyKey }: { readonly idempotencyKey: string }) => {
       logEffect({ asked: name, key: idempotencyKey });
-      return Promise.resolve(found);
+      return Promise.resolve().then(found);
     },
   };
 }
@@ -45,9 +45,10 @@ const tools = [
   tool("answered", "once", { answers: true }),
   tool("pure", "pure"),
   tool("idempotent", "idempotent"),
-  reconciled("happened", "the other side has it"),
-  reconciled("not_happened", undefined),
-  reconciled("failed_there", { content: "the other side refused it", isError: true }),
+  reconciled("happened", () => "the other side has it"),
+  reconciled("not_happened", () => undefined),
+  reconciled("failed_there", () => ({ content: "the other side refused it", isError: true })),
+  reconciled("unknown", () => Promise.reject(new ToolError("unknown_outcome", "nobody can say"))),
   tool("doubtful", "once", { lock: "desk" }),
   tool("never_started", "once", { lock: "desk" }),
 ];

@@ -1,17 +1,41 @@
 /** Which processes live, by what the system says. */
+import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
 /** The pids of processes that can still run code and have this text in their arguments. */
 export function running(text: string): readonly number[] {
+  const all = process.platform === "linux" ? fromProc() : fromPs();
+  return all.flatMap(({ pid, args }) => (pid !== process.pid && args.includes(text) ? [pid] : []));
+}
+
+/** Wait until no process has this text in its arguments: who is killed takes a moment to be gone. */
+export async function gone(text: string): Promise<void> {
+  while (running(text).length > 0) await new Promise((next) => setImmediate(next));
+}
+
+interface Found {
+  readonly pid: number;
+  readonly args: string;
+}
+
+function fromProc(): readonly Found[] {
   return readdirSync("/proc").flatMap((name) => {
-    if (!/^\d+$/.test(name) || Number(name) === process.pid) return [];
+    if (!/^\d+$/.test(name)) return [];
     try {
       const state = readFileSync(`/proc/${name}/stat`, "latin1").replace(/^.*\) /s, "")[0];
       const args = readFileSync(`/proc/${name}/cmdline`, "latin1");
-      return state !== "Z" && state !== "X" && args.includes(text) ? [Number(name)] : [];
+      return state === "Z" || state === "X" ? [] : [{ pid: Number(name), args }];
     } catch {
       return [];
     }
+  });
+}
+
+function fromPs(): readonly Found[] {
+  const lines = execFileSync("ps", ["-A", "-o", "pid=,stat=,args="], { encoding: "utf8" }).split("\n");
+  return lines.flatMap((line) => {
+    const [, pid, stat = "", args = ""] = /^\s*(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? [];
+    return pid === undefined || stat.startsWith("Z") ? [] : [{ pid: Number(pid), args }];
   });
 }
 

@@ -1,0 +1,19 @@
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+
+const folder = join(import.meta.dirname, "..");
+const page = readFileSync(join(folder, "README.md"), "utf8");
+
+test("the example of the page prints what the page says", () => {
+  const printed = execFileSync(process.execPath, [join(folder, "src/index.ts"), "rows"], { encoding: "utf8" });
+  const shown = page.match(/^ {4}.*(\n {4}.*)*/m)?.[0] ?? "";
+  expect(printed.trimEnd()).toBe(shown.replaceAll(/^ {4}/gm, ""));
+});
+
+test("the page names every example and every plugin", () => {
+  const examples = readdirSync(join(folder, "src")).filter((file) => !["index.ts", "print.ts"].includes(file));
+  for (const file of examples) expect(page).toContain(`](src/${file})`);
+  for (const language of readdirSync(join(folder, "tools"))) expect(page).toContain(`](tools/${language}/README.md)`);
+});

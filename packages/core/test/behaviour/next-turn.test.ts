@@ -1,0 +1,120 @@
+/** The next turn of a conversation: what a run has left in this process is taken up, and nothing else than what is saved. */
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  defineGraph,
+  defineState,
+  END,
+  list,
+  memoryStore,
+  run,
+  START,
+  type Store,
+  untracked,
+  updateState,
+} from "../../src/index.ts";
+
+const Notes = defineState({ notes: list(z.unknown()) });
+
+const noting = (version: number) =>
+  defineGraph({ name: "noting", version, state: Notes })
+    .nodes({ count: ({ notes }) => ({ notes: [notes.length] }) })
+    .edges({ [START]: "count", count: END });
+
+const graph = noting(1);
+
+/** A process of its own on a store, and how often it has read a state. */
+function processOn(store: Store): { readonly store: Store; readonly reads: () => number } {
+  let reads = 0;
+  const state: Store["state"] = (...wanted) => {
+    reads += 1;
+    return store.state(...wanted);
+  };
+  return { store: { ...store, state }, reads: () => reads };
+}
+
+async function turn(store: Store, note: unknown): Promise<readonly unknown[]> {
+  const { state } = await run(graph, { store, thread: "t", input: { notes: [note] } }).result;
+  return state.notes;
+}
+
+test("the next turn goes on from what the one before it left, and reads no state", async () => {
+  const here = processOn(memoryStore());
+  await turn(here.store, "a");
+  await turn(here.store, "b");
+  expect(await turn(here.store, "c")).toEqual(["a", 1, "b", 3, "c", 5]);
+  expect(here.reads()).toBe(0);
+});
+
+describe("what is saved counts", () => {
+  test("when another process has gone on with the thread", async () => {
+    const file = memoryStore();
+    const [here, there] = [processOn(file), processOn(file)];
+    await turn(here.store, "a");
+    await turn(there.store, "b");
+    expect(await turn(here.store, "c")).toEqual(["a", 1, "b", 3, "c", 5]);
+    expect(here.reads()).toBe(1);
+  });
+
+  test("when the thread was deleted and made anew by another process", async () => {
+    const file = memoryStore();
+    const [here, there] = [processOn(file), processOn(file)];
+    await turn(here.store, "a");
+    await there.store.delete("t");
+    await turn(there.store, "b");
+    expect(await turn(here.store, "c")).toEqual(["b", 1, "c", 3]);
+  });
+
+  test("when somebody has edited the state", async () => {
+    const here = processOn(memoryStore());
+    await turn(here.store, "a");
+    await updateState(graph, { store: here.store, thread: "t", values: { notes: ["edited"] } });
+    expect(await turn(here.store, "b")).toEqual(["a", 1, "edited", "b", 4]);
+  });
+
+  test("when the next turn is one of another version of the graph", async () => {
+    const here = processOn(memoryStore());
+    await turn(here.store, "a");
+    const newer = run(noting(2), { store: here.store, thread: "t", input: { notes: ["b"] } });
+    expect((await newer.result).state.notes).toEqual(["a", 1, "b", 3]);
+    expect(here.reads()).toBeGreaterThan(0);
+  });
+
+  test("when a node has changed bytes in place", async () => {
+    const here = processOn(memoryStore());
+    const seen: unknown[] = [];
+    const bytes = defineGraph({ name: "bytes", state: Notes })
+      .nodes({
+        change: ({ notes: [first] }) => {
+          if (!(first instanceof Uint8Array)) return {};
+          seen.push(first[0]);
+          first[0] = 9;
+          return {};
+        },
+      })
+      .edges({ [START]: "change", change: END });
+    await run(bytes, { store: here.store, thread: "t", input: { notes: [Uint8Array.of(1)] } }).result;
+    await run(bytes, { store: here.store, thread: "t", input: {} }).result;
+    expect(seen).toEqual([1, 1]);
+    expect(here.reads()).toBe(1);
+  });
+
+  test("where a channel lives in the process only", async () => {
+    const here = processOn(memoryStore());
+    const seen: unknown[] = [];
+    const holding = defineGraph({
+      name: "holding",
+      state: defineState({ n: z.number(), held: untracked(z.unknown()) }),
+    })
+      .nodes({
+        hold: ({ held }) => {
+          seen.push(held);
+          return { held: "held" };
+        },
+      })
+      .edges({ [START]: "hold", hold: END });
+    await run(holding, { store: here.store, thread: "t", input: { n: 1 } }).result;
+    await run(holding, { store: here.store, thread: "t", input: { n: 2 } }).result;
+    expect(seen).toEqual([undefined, undefined]);
+  });
+});

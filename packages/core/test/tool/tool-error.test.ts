@@ -1,0 +1,30 @@
+import { describe, expect, expectTypeOf, test } from "vitest";
+import { ToolError, type ToolErrorDisposition, type ToolErrorKind } from "../../src/index.ts";
+
+/** Who acts next when an error of a kind says nothing else. */
+const kinds: Readonly<Record<ToolErrorKind, ToolErrorDisposition>> = {
+  failed: "repair",
+  not_found: "repair",
+  invalid_args: "repair",
+  cancelled: "control",
+  timeout: "retry",
+  denied: "repair",
+  skipped: "repair",
+  limit: "repair",
+  crashed: "repair",
+  invalid_output: "repair",
+  unknown_outcome: "repair",
+  unavailable: "retry",
+};
+
+describe("an error of a tool", () => {
+  test("D7 is of one of twelve kinds, each with its own disposition, and may say another of the four", () => {
+    expect(Object.keys(kinds)).toHaveLength(12);
+    for (const [kind, disposition] of Object.entries(kinds) as [ToolErrorKind, ToolErrorDisposition][]) {
+      expect([kind, new ToolError(kind, "x").disposition]).toEqual([kind, disposition]);
+      for (const other of ["retry", "repair", "fail", "control"] as const)
+        expect(new ToolError(kind, "x", { disposition: other })).toMatchObject({ kind, disposition: other });
+    }
+    expectTypeOf<ToolErrorDisposition>().toEqualTypeOf<"retry" | "repair" | "fail" | "control">();
+  });
+});

@@ -1,0 +1,99 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { defineTool } from "@statewright/core";
+import { afterAll, afterEach, expect, test } from "vitest";
+import * as z from "zod";
+import { type ConfiguredTools, loadTools, type ToolConfigOptions } from "../src/index.ts";
+import { say } from "./support/calls.ts";
+import { isAlive } from "./support/plugins.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "statewright-config-"));
+const fixture = join(import.meta.dirname, "fixtures/plugin.mjs");
+const look = defineTool({
+  name: "look",
+  description: "Looks.",
+  input: z.object({}),
+  effect: "pure",
+  run: () => "seen",
+});
+const presets = { coding: () => [look], readonly: () => [look], none: () => [] };
+let open: ConfiguredTools | undefined;
+afterEach(() => open?.close());
+afterAll(() => rmSync(folder, { recursive: true }));
+
+async function load(
+  text: string,
+  options: ToolConfigOptions = { presets },
+  name = "agent.yaml",
+): Promise<ConfiguredTools> {
+  const file = join(folder, name);
+  writeFileSync(file, text);
+  open = await loadTools(file, options);
+  return open;
+}
+
+test("S3.39 a preset and plugins by YAML: arguments are a list of texts, none by default, and reach the plugin unchanged", async () => {
+  writeFileSync(
+    join(folder, "args.mjs"),
+    'process.stdin.on("data", () => console.log(JSON.stringify({ name: "args", description: JSON.stringify(process.argv.slice(2)), parameters: { type: "object" } })));',
+  );
+  const { tools, plugins } = await load(`
+tools:
+  preset: coding
+  plugins:
+    - path: ${process.execPath}
+      args: [${fixture}]
+    - path: ${process.execPath}
+      args: [args.mjs, --verbose, "a b", ""]
+`);
+  expect(tools.map(({ spec }) => spec.name)).toEqual(["look", "echo", "args"]);
+  expect(tools[2]?.spec.description).toBe('["--verbose","a b",""]');
+  expect(await say(tools, { say: "hello" })).toBe("hello");
+  expect(new Set(plugins.map(({ pid }) => pid)).size).toBe(2);
+});
+
+test("S3.39 a path is a file relative to the configuration's folder, and JSON is read too", async () => {
+  writeFileSync(join(folder, "plugin.sh"), `#!/bin/sh\nexec "${process.execPath}" "${fixture}"\n`, { mode: 0o755 });
+  const { tools } = await load(JSON.stringify({ tools: { plugins: [{ path: "./plugin.sh" }] } }), {}, "agent.json");
+  expect(await say(tools, { say: "hello" })).toBe("hello");
+});
+
+test.each([
+  ["an unknown preset", "tools: { preset: cooking }", /"cooking".*coding, readonly, none/],
+  ["a preset where none are given", "tools: { preset: coding }", /none: give them/, {}],
+  ["an unknown key", "tools: { presets: coding }", /"presets" in tools.*preset, plugins/],
+  ["an unknown key of a plugin", "tools: { plugins: [{ path: a, arg: b }] }", /"arg" in plugins\[0\].*path, args, env/],
+  ["an unknown key at the top", "tool: {}", /"tool" in the file.*tools/],
+  ["arguments that are no texts", "tools: { plugins: [{ path: a, args: [80] }] }", /args in plugins\[0\].*quotes/],
+  ["a plugin without a path", "tools: { plugins: [{}] }", /no path in plugins\[0\]/],
+  ["what is no YAML", "tools: [", /is not YAML/],
+  ["a list of presets", "tools: { preset: [a] }", /preset that is no name/],
+] as const)(
+  "S3.39 %s is an error that says what is known",
+  async (_what, text, message, options: ToolConfigOptions = { presets }) => {
+    await expect(load(text, options)).rejects.toMatchObject({
+      code: "invalid_option",
+      message: expect.stringMatching(message),
+    });
+  },
+);
+
+test("a plugin that cannot be started is named, and the others are ended", async () => {
+  const pids: number[] = [];
+  const file = JSON.stringify(join(folder, "pid.mjs"));
+  writeFileSync(join(folder, "pid.mjs"), `console.error(process.pid); await import(${JSON.stringify(fixture)});`);
+  const text = `tools: { plugins: [{ path: ${process.execPath}, args: [${file}] }, { path: no-such-command }] }`;
+  await expect(load(text, { plugins: { onStderr: (line) => pids.push(Number(line)) } })).rejects.toMatchObject({
+    code: "plugin_failed",
+    message: expect.stringContaining("no-such-command"),
+  });
+  expect(pids.filter(isAlive)).toEqual([]);
+});
+
+test("a configuration that is not there says so", async () => {
+  await expect(loadTools(join(folder, "missing.yaml"))).rejects.toMatchObject({
+    code: "invalid_option",
+    message: expect.stringContaining("missing.yaml"),
+  });
+});

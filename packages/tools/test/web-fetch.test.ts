@@ -1,0 +1,75 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type ToolPack, toolConformance } from "@statewright/testing/conformance";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { htmlText } from "../src/html-text.ts";
+import { webFetch } from "../src/index.ts";
+import { begin, call } from "./support/calls.ts";
+
+let server: Server;
+let base = "";
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    const answer = (type: string, body: string | Buffer, status = 200) =>
+      response.writeHead(status, { "content-type": type }).end(body);
+    if (request.url === "/page")
+      answer("text/html; charset=utf-8", "<title>T</title><p>One &amp; <b>two</b></p><script>x()</script>");
+    else if (request.url === "/data") answer("application/json", '{"a":1}');
+    else if (request.url === "/picture") answer("image/png", Buffer.from([1, 0, 2]));
+    else if (request.url === "/away") response.writeHead(302, { location: "http://10.0.0.1/" }).end();
+    else if (request.url === "/endless") response.writeHead(200, { "content-type": "text/plain" }).write("begun");
+    else answer("text/plain", "nothing here", 404);
+  }).listen(0, "127.0.0.1");
+  await new Promise((ready) => server.once("listening", ready));
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const tool = () => webFetch({ allowPrivate: ["127.0.0.1"] });
+const get = (path: string) => call(tool(), { url: `${base}${path}` });
+
+test("a page is its text, data is as it came, and what is no text is an artifact", async () => {
+  expect((await get("/page")).text).toBe(`[200 ${base}/page: text/html, 63 bytes]\nT\n\nOne & two`);
+  expect((await get("/data")).text).toBe(`[200 ${base}/data: application/json, 7 bytes]\n{"a":1}`);
+  const live = begin([tool()], [{ name: "web_fetch", args: { url: `${base}/picture` } }]);
+  expect((await live.results())[0]?.artifacts).toMatchObject([{ mimeType: "image/png", bytes: 3 }]);
+});
+
+test("a status of 400 and more is an error with what came, and an address that may not be asked is denied", async () => {
+  expect(await get("/none")).toMatchObject({ isError: true, text: expect.stringContaining("nothing here") });
+  for (const came of [
+    await get("/away"),
+    await call(webFetch(), { url: base }),
+    await call(tool(), { url: "file:///etc" }),
+  ])
+    expect(came.result.error?.kind).toBe("denied");
+});
+
+const pack = (): ToolPack => ({
+  tools: [tool()],
+  samples: {
+    web_fetch: {
+      good: { url: `${base}/data` },
+      failing: { url: "http://10.0.0.1/" },
+      long: { url: `${base}/endless` },
+    },
+  },
+});
+test.each(toolConformance)("the tool is a pack: $name", ({ run }) => run(pack));
+
+test("S4.38 a page that never ends is shown as it comes, with details, and left on the signal", async () => {
+  for (const { name, run } of toolConformance) if (name.includes("stops on its signal")) await run(pack);
+});
+
+test("HTML becomes the words of a page, in one pass, whatever it is", () => {
+  const page = "<!-- no --><h1>A&nbsp;B</h1>\n<style>p{}</style><ul><li>1<li>2 &lt;x&gt; &#233;&#x1F600; &copy;</ul>";
+  expect(htmlText(page)).toBe("A B\n\n1\n2 <x> é😀 &copy;");
+  expect(htmlText("text < and more")).toBe("text");
+  expect(htmlText("<script>never ends")).toBe("");
+  expect(htmlText("<".repeat(200_000)).length).toBe(0);
+  expect(htmlText("<p>".repeat(100_000))).toBe("");
+});
