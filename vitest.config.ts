@@ -1,16 +1,19 @@
 import { existsSync } from "node:fs";
-import { defineConfig } from "vitest/config";
+import process from "node:process";
+import { configDefaults, defineConfig } from "vitest/config";
 
 /** The test settings of every package and app, each run in its own folder. The JSON is for .ci/run, which counts. */
 export default defineConfig({
   test: {
     include: ["**/test/**/*.test.ts"],
+    // Long, and proof of no rule: they run with `npm run gates -- whole`.
+    exclude: [...configDefaults.exclude, ...(process.env["STATEWRIGHT_WHOLE"] === "1" ? [] : ["**/*.whole.test.ts"])],
     // A process runs many files with the modules that it has loaded: loading them anew for each file took as long as the tests.
     isolate: false,
     setupFiles: existsSync("test/setup.ts") ? ["test/setup.ts"] : [],
     // The tests of all packages run at once, perhaps on two cores. Nothing waits on purpose, so this stops only a hang.
     testTimeout: 120_000,
-    hookTimeout: 30_000,
+    hookTimeout: 120_000,
     reporters: ["default", "json"],
     outputFile: { json: ".reports/tests.json" },
   },

@@ -1,6 +1,7 @@
 /** File search: an update for every file that is found, each with a list of its own, and a stop between two files. */
 import { glob } from "node:fs/promises";
-import { defineContext, defineTool } from "statewright";
+import { isAbsolute } from "node:path";
+import { defineContext, defineTool, ToolError } from "statewright";
 import * as z from "zod";
 
 /** Where is searched: the model never sees it. */
@@ -15,6 +16,8 @@ export const searchFiles = defineTool({
   effect: "pure",
   safety: { access: "read", filesystem: "read" },
   run: async ({ pattern }, { injected, signal, update, clock }) => {
+    if (isAbsolute(pattern) || pattern.includes(".."))
+      throw new ToolError("denied", "The pattern leads out of the folder. Give one that stays inside it.");
     const began = clock.monotonic();
     const found: string[] = [];
     const details = () => ({ files: [...found], totalMatches: found.length, searchTime: clock.monotonic() - began });

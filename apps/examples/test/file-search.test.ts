@@ -41,6 +41,14 @@ test("S4.15 S4.17 an update for every file, each with the files until then, and 
   expect(result?.details).toEqual({ files, totalMatches: 3, searchTime: 0 });
 });
 
+test("a pattern that leads out of the folder finds nothing there", async () => {
+  for (const pattern of ["../*", "{..,inner}/*", join(folder, "*")]) {
+    const live = search(pattern);
+    expect(await live.end()).toBe("done");
+    expect(live.results()[0]?.error?.kind).toBe("denied");
+  }
+});
+
 test("S4.16 a stop inside the loop: the tool's own words are the stored result, nothing follows, and the model is not asked again", async () => {
   const live = search("**/*.ts");
   live.handle.on((event) => {

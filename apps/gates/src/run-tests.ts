@@ -20,7 +20,8 @@ export const sharedTests: Readonly<Record<string, readonly string[]>> = {
   "packages/sqlite": ["test/durability.test.ts", "test/gates.test.ts"],
   "packages/core": ["test/behaviour/faults.test.ts", "test/compile/outline.test.ts"],
   "packages/pictures": ["test/to-svg.test.ts"],
-  "apps/demo": ["test/behaviour/stops.test.ts"],
+  "apps/demo": ["test/behaviour/stops.test.ts", "test/behaviour/targets.whole.test.ts"],
+  "apps/bench": ["test/kills.whole.test.ts", "test/smoke.test.ts"],
 };
 
 /** Run the whole of every test of which `npm test` runs a share; tells whether all passed. */

@@ -1,5 +1,6 @@
 /** `createAgent`: a model and its tools as an ordinary graph, with `run` and `resume` that take a person's words. */
 import {
+  type AssistantMessage,
   approval,
   type Channel,
   type ContextDefinition,
@@ -36,6 +37,8 @@ import {
   type Store,
   systemWorld,
   type Tool,
+  type ToolCallBlock,
+  type ToolMessage,
   type ToolNodeOptions,
   type ToolRegistry,
   type TypesOf,
@@ -280,7 +283,7 @@ function agentGraph(options: AnyAgentOptions): Graph {
     ...(options.artifacts !== undefined && { artifacts: options.artifacts }),
   });
   if (tools.names().length === 0) {
-    return start.nodes({ model }).edges({
+    return start.nodes({ model: { ...model, run: refusingCalls(model.run) } }).edges({
       [START]: "model",
       model: route(["model", END], (state) => (isAnswered(state.messages) ? END : "model")),
     });
@@ -323,6 +326,29 @@ function askModel(
       typeof instructions === "function" ? instructions(state as never, runtime.context as never) : instructions;
     const request = { ...settings, instructions: told, messages: state.messages, tools: tools.forModel() };
     return { messages: [await runtime.model({ model, request, middleware: [...first, ...middleware] })] };
+  };
+}
+
+/** Without tools no node answers calls: one that the model makes up is refused beside it, so that the conversation stays whole. */
+function refusingCalls(ask: ReturnType<typeof askModel>): ReturnType<typeof askModel> {
+  return async (state, runtime) => {
+    const { messages: said } = await ask(state, runtime);
+    const refusals = said.flatMap((message) =>
+      message.role === "assistant" ? callsOf(message).map((call) => refusalOf(message, call)) : [],
+    );
+    return { messages: [...said, ...refusals] };
+  };
+}
+
+function refusalOf(message: AssistantMessage, { id, name }: ToolCallBlock): ToolMessage {
+  const text = `There is no tool "${name}". There are no tools.`;
+  return {
+    role: "tool",
+    id: `${message.id}:${id}`,
+    callId: id,
+    name,
+    content: [{ type: "text", text }],
+    isError: true,
   };
 }
 

@@ -73,11 +73,11 @@ export async function fetchUrl(url: string, options: FetchOptions = {}): Promise
   try {
     for (let count = 0; count <= maxRedirects; count++) {
       const addresses = await until(stop.signal, allowedAddresses(ask.url, options));
-      const { response, end } = await send(ask, addresses, stop.signal);
+      const { response, end } = await until(stop.signal, send(ask, addresses, stop.signal));
       const target = redirects.has(response.statusCode ?? 0) ? response.headers.location : undefined;
       if (target === undefined) {
         try {
-          return await received(ask.url, response, options, stop.signal);
+          return await until(stop.signal, received(ask.url, response, options, stop.signal));
         } finally {
           end();
         }
@@ -187,6 +187,8 @@ function send(
       request.destroy();
     };
     request.once("response", (response) => resolve({ response, end }));
+    // After an answer that nobody understands, such as one that changes the protocol, there is no error but this.
+    request.once("close", () => reject(ioError(url.hostname, undefined)));
     request.on("error", (error) => {
       signal.removeEventListener("abort", onAbort);
       reject(error instanceof HostError ? error : ioError(url.hostname, error));

@@ -7,6 +7,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { Socket } from "node:net";
 import { systemCodeOf } from "./host-error.ts";
 
 /** A group of processes, as plain data for a journal: the pid of its leader, and when it was born where that is known. */
@@ -212,6 +213,9 @@ export function spawnWatcher(): ChildProcess | undefined {
     });
     shell.on("error", () => undefined);
     shell.stdin.on("error", () => undefined);
+    // What it watches keeps this process alive, or lets it end; the watcher itself has no say in that.
+    shell.unref();
+    if (shell.stdin instanceof Socket) shell.stdin.unref();
     return shell.pid === undefined ? undefined : shell;
   } catch {
     return undefined;

@@ -154,3 +154,10 @@ test("a host that never answers, or never ends, is given up in time and on a sig
   expect(await unresolved).toMatchObject({ code: "cancelled" });
   while (sockets.size > 0) await new Promise((next) => setImmediate(next));
 });
+
+test("a host that changes the protocol is a failure, at once", async () => {
+  const port = await serve((request) => {
+    request.socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n");
+  });
+  expect(await failureOf(fetchUrl(`http://a.invalid:${port}/`, local))).toMatchObject({ code: "io" });
+});

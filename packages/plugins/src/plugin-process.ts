@@ -89,25 +89,25 @@ export async function startPlugin(start: Start): Promise<PluginProcess> {
       onOutput: (chunk, stream) => (stream === "stdout" ? stdout : stderr).add(chunk),
     });
   } catch (cause) {
-    throw failed(
-      command,
-      cause instanceof Error ? cause.message : String(cause),
-      "Install it, or correct its path",
-      cause,
-    );
+    const [what = "", ...next] = (cause instanceof Error ? cause.message : String(cause))
+      .replace(/\.$/, "")
+      .split(". ");
+    throw failed(command, what, next.join(". ") || "Install it, or correct its path", cause);
   }
   const stopTimer = world.schedule.after(startTimeoutMs, () =>
     described(`it did not describe itself within ${startTimeoutMs} ms`),
   );
-  void running.result.then(({ exitCode, stderr: said }) =>
-    described(`it ended with exit code ${exitCode}${tail(said)}`),
+  void running.result.then(
+    ({ exitCode, stderr: said }) => described(`it ended with exit code ${exitCode}${tail(said)}`),
+    (thrown: unknown) =>
+      described(`what took its output failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`),
   );
   // One that has ended already says so by its exit code.
   await Promise.allSettled([send(running, { type: "describe" })]);
   const found = await description;
   stopTimer();
   if (typeof found === "string") {
-    await running.stop();
+    await Promise.allSettled([running.stop()]);
     throw failed(
       command,
       found,
@@ -137,8 +137,10 @@ function lifeOf(start: Start, running: RunningProcess, description: PluginDescri
   const sent: Pending[] = [];
   /** Ids of calls that were given up and may still be answered. */
   const abandoned = new Set<string>();
+  /** Ids that a plugin which answers in order was sent and has answered. */
+  const answered = new Set<string>();
   /** Calls that wait until the ones before them are done. */
-  const waiting: (() => void)[] = [];
+  const waiting = new Set<() => void>();
   let atWork = 0;
   let end: ToolError | undefined;
   let onStale: (() => void) | undefined;
@@ -147,26 +149,37 @@ function lifeOf(start: Start, running: RunningProcess, description: PluginDescri
     end ??= error;
     for (const pending of sent.splice(0)) pending.settle({ error: end });
     onStale?.();
-    for (const next of waiting.splice(0)) next();
+    for (const next of waiting) next();
+    waiting.clear();
   };
-  void running.result.then(({ exitCode, stderr }) =>
-    die(
-      new ToolError("crashed", `The plugin "${command}" ended with exit code ${exitCode}.`, {
-        details: { stderr: tail(stderr) },
-      }),
-    ),
+  void running.result.then(
+    ({ exitCode, stderr }) =>
+      die(
+        new ToolError("crashed", `The plugin "${command}" ended with exit code ${exitCode}.`, {
+          details: { stderr: tail(stderr) },
+        }),
+      ),
+    (cause: unknown) =>
+      die(
+        new ToolError("crashed", `The plugin "${command}" was ended: what took its output failed.`, {
+          cause,
+        }),
+      ),
   );
 
   const answer = (reply: PluginReply): void => {
     const index = byId ? sent.findIndex(({ sentId }) => sentId === reply.callId) : 0;
     const pending = sent[index];
-    if (pending === undefined) {
+    // Many give the id back unasked: by it a second answer to an earlier call is known, and is not taken for the next one's.
+    const isSecond = reply.callId !== pending?.sentId && answered.has(reply.callId ?? "");
+    if (pending === undefined || isSecond) {
       const isLate = reply.callId !== undefined && abandoned.delete(reply.callId);
       const what = isLate ? "a late answer was dropped" : "an answer to a call that was not asked was dropped";
       world.log("warn", `the plugin "${command}": ${what}`, { callId: reply.callId });
       return;
     }
     sent.splice(index, 1);
+    if (!byId) remember(answered, pending.sentId);
     if (!pending.isOpen)
       world.log("warn", `a late answer of the plugin "${command}" was dropped`, { callId: pending.call.callId });
     pending.settle({ reply });
@@ -202,35 +215,45 @@ function lifeOf(start: Start, running: RunningProcess, description: PluginDescri
   /** Wait for a place: all at once where the plugin can tell calls apart, one by one else. */
   const place = async (signal: AbortSignal): Promise<void> => {
     if (capabilities.has("concurrent")) return;
-    while (atWork > 0 && end === undefined) await unlessAborted(signal, (go) => waiting.push(go));
+    while (atWork > 0 && end === undefined) {
+      await unlessAborted(signal, (go) => {
+        waiting.add(go);
+        return () => waiting.delete(go);
+      });
+    }
     atWork += 1;
   };
   const leave = (): void => {
     if (capabilities.has("concurrent")) return;
     atWork -= 1;
-    waiting.shift()?.();
+    const [next] = waiting;
+    if (next === undefined) return;
+    waiting.delete(next);
+    next();
   };
 
   /** Wait until the answers to calls that were given up have come and gone. */
   const settled = async (signal: AbortSignal): Promise<boolean> => {
     if (byId || sent.length === 0) return true;
     let cancel: (() => void) | undefined;
-    const inTime = await unlessAborted<boolean>(signal, (go) => {
-      onStale = () => go(true);
-      cancel = world.schedule.after(start.staleGraceMs, () => go(false));
-    }).finally(() => {
+    const forget = (): void => {
       cancel?.();
       onStale = undefined;
-    });
-    return inTime;
+    };
+    return unlessAborted<boolean>(signal, (go) => {
+      onStale = () => go(true);
+      cancel = world.schedule.after(start.staleGraceMs, () => go(false));
+      return forget;
+    }).finally(forget);
   };
 
   /** An idle plugin does not keep our process alive. */
   let calls = 0;
+  let isClosing = false;
   running.holdOpen(false);
   const count = (change: 1 | -1): void => {
     calls += change;
-    running.holdOpen(calls > 0);
+    running.holdOpen(calls > 0 || isClosing);
   };
 
   const call = async (given: PluginCall): Promise<PluginReply> => {
@@ -276,9 +299,7 @@ function lifeOf(start: Start, running: RunningProcess, description: PluginDescri
         // A plugin that answers by id may answer late, or never: nothing waits for it. One that answers in order owes it.
         if (byId) {
           sent.splice(sent.indexOf(pending), 1);
-          abandoned.add(sentId);
-          const [oldest = sentId] = abandoned;
-          if (abandoned.size > mostAbandoned) abandoned.delete(oldest);
+          remember(abandoned, sentId);
         }
         if (capabilities.has("cancel")) send(running, { type: "cancel", call_id: sentId }).catch(gone);
       };
@@ -299,15 +320,17 @@ function lifeOf(start: Start, running: RunningProcess, description: PluginDescri
     isAlive: () => end === undefined,
     call,
     close: async () => {
+      isClosing = true;
       running.holdOpen(true);
-      if (capabilities.has("shutdown")) await send(running, { type: "shutdown" }).catch(gone);
-      running.endInput();
+      // One that has stopped reading never takes in what is sent to it, so nothing waits for that.
       const stopTimer = world.schedule.after(closeGraceMs, () => void running.stop());
-      await running.result;
+      if (capabilities.has("shutdown")) send(running, { type: "shutdown" }).catch(gone);
+      running.endInput();
+      await Promise.allSettled([running.result]);
       stopTimer();
     },
     stop: async () => {
-      await running.stop();
+      await Promise.allSettled([running.stop()]);
     },
   };
   return {
@@ -320,8 +343,15 @@ function lifeOf(start: Start, running: RunningProcess, description: PluginDescri
 /** How long a plugin may take to end by itself once its input is closed. */
 const closeGraceMs = 2_000;
 
-/** How many ids are remembered of calls that may still be answered. */
-const mostAbandoned = 10_000;
+/** How many ids are remembered of calls that may still be answered, or answered again. */
+const mostRemembered = 10_000;
+
+/** Add an id, and forget the oldest when there are too many. */
+function remember(ids: Set<string>, id: string): void {
+  ids.add(id);
+  const [oldest = id] = ids;
+  if (ids.size > mostRemembered) ids.delete(oldest);
+}
 
 /** The id as it is given, unless another call is known under it: of another thread, or an attempt that was given up. */
 function freeId(callId: string, isTaken: (id: string) => boolean): string {
@@ -334,19 +364,25 @@ function send(running: RunningProcess, message: object): Promise<void> {
   return running.write(`${JSON.stringify(message)}\n`);
 }
 
-/** A promise that `begin` keeps by calling what it is given, or that the signal breaks. */
-function unlessAborted<Value = void>(signal: AbortSignal, begin: (go: (value: Value) => void) => void): Promise<Value> {
+/** A promise that `begin` keeps by calling what it is given; or the signal breaks it, and what `begin` gave takes it back. */
+function unlessAborted<Value = void>(
+  signal: AbortSignal,
+  begin: (go: (value: Value) => void) => () => void,
+): Promise<Value> {
   return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason);
     if (signal.aborted) {
-      abort();
+      reject(signal.reason);
       return;
     }
-    signal.addEventListener("abort", abort, { once: true });
-    begin((value) => {
+    const takeBack = begin((value) => {
       signal.removeEventListener("abort", abort);
       resolve(value);
     });
+    const abort = (): void => {
+      takeBack();
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", abort, { once: true });
   });
 }
 

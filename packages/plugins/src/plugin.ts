@@ -1,7 +1,9 @@
 /** A plugin: a program that keeps running and answers calls of its tools, one JSON object a line, in any language. */
 import { createHash } from "node:crypto";
 import {
+  checkOptions,
   isToolError,
+  optionNames,
   StatewrightError,
   snakeCaseOf,
   systemWorld,
@@ -63,6 +65,29 @@ export interface Plugin {
   close(): Promise<void>;
 }
 
+const names = optionNames<PluginOptions>({
+  command: true,
+  args: true,
+  env: true,
+  inheritEnv: true,
+  cwd: true,
+  effect: true,
+  safety: true,
+  retry: true,
+  timeoutMs: true,
+  graceMs: true,
+  onError: true,
+  limits: true,
+  startTimeoutMs: true,
+  onTimeout: true,
+  staleGraceMs: true,
+  restart: true,
+  maxRestarts: true,
+  maxLineLength: true,
+  onStderr: true,
+  world: true,
+});
+
 const defaults = {
   startTimeoutMs: 10_000,
   staleGraceMs: 5_000,
@@ -89,7 +114,7 @@ export async function loadPlugin(given: PluginOptions | string): Promise<Plugin>
   async function ready(): Promise<PluginProcess> {
     if (isClosed) throw ToolError.unavailable(`The plugin "${command}" was closed.`);
     if (process?.isAlive() === true) return process;
-    if (starting !== undefined) return starting;
+    if (starting !== undefined) return starting.catch(unavailable);
     if (restart === "never" || restarts >= maxRestarts) throw ToolError.unavailable(ended(command, restarts));
     restarts += 1;
     starting = begin();
@@ -101,9 +126,7 @@ export async function loadPlugin(given: PluginOptions | string): Promise<Plugin>
   }
 
   async function begin(): Promise<PluginProcess> {
-    const next = await startPlugin(start).catch((cause: unknown) => {
-      throw ToolError.unavailable(cause instanceof Error ? cause.message : String(cause), { cause });
-    });
+    const next = await startPlugin(start).catch(unavailable);
     if (digestOf(next) !== pinned) {
       await next.stop();
       world.log("warn", `the plugin "${command}" describes other tools than before`, { command });
@@ -113,6 +136,34 @@ export async function loadPlugin(given: PluginOptions | string): Promise<Plugin>
     }
     process = next;
     return next;
+  }
+
+  /** End the process and start it anew, whatever tools it describes then. */
+  async function begunAnew(): Promise<PluginProcess> {
+    const before = process;
+    process = undefined;
+    await before?.close();
+    const next = await startPlugin(start);
+    tools = await toolsOrEnd(next);
+    pinned = digestOf(next);
+    restarts = 0;
+    process = next;
+    return next;
+  }
+
+  /** Until no process is being started: what follows must not overlook one. */
+  async function started(): Promise<void> {
+    while (starting !== undefined) await Promise.allSettled([starting]);
+  }
+
+  /** No process stays whose tools cannot be used. */
+  async function toolsOrEnd(of: PluginProcess): Promise<readonly Tool[]> {
+    try {
+      return toolsOf(of, options, call);
+    } catch (error) {
+      await of.stop();
+      throw error;
+    }
   }
 
   /** Which of the tools, by the name that the plugin gave it. */
@@ -149,7 +200,7 @@ export async function loadPlugin(given: PluginOptions | string): Promise<Plugin>
     }
   }
 
-  let tools = toolsOf(process, options, call);
+  let tools = await toolsOrEnd(process);
   return {
     get tools() {
       return tools;
@@ -158,19 +209,25 @@ export async function loadPlugin(given: PluginOptions | string): Promise<Plugin>
       return process?.isAlive() === true ? process.pid : undefined;
     },
     restart: async () => {
-      await process?.close();
-      process = await startPlugin(start);
+      await started();
       isClosed = false;
-      restarts = 0;
-      pinned = digestOf(process);
-      tools = toolsOf(process, options, call);
+      starting = begunAnew().finally(() => {
+        starting = undefined;
+      });
+      await starting;
     },
     close: async () => {
       isClosed = true;
-      await Promise.allSettled([starting]);
+      await started();
       await process?.close();
     },
   };
+}
+
+/** What a start has failed for, as the model reads it. */
+function unavailable(cause: unknown): never {
+  if (isToolError(cause)) throw cause;
+  throw ToolError.unavailable(cause instanceof Error ? cause.message : String(cause), { cause });
 }
 
 function ended(command: string, restarts: number): string {
@@ -179,13 +236,16 @@ function ended(command: string, restarts: number): string {
 }
 
 function startOf(options: PluginOptions): Start {
-  const { command, args = [], env = {}, inheritEnv = true } = options;
+  checkOptions("loadPlugin", options, names);
+  const { command, args = [], env = {}, inheritEnv = true, onTimeout = "wait", restart = "lazy" } = options;
   if (typeof command !== "string" || command === "") {
     throw new StatewrightError("invalid_option", {
       what: "the command of a plugin is not a text",
       next: 'Give loadPlugin({ command: "python3", args: ["stats.py"] })',
     });
   }
+  if (onTimeout !== "wait" && onTimeout !== "kill") throw unfit(command, "onTimeout", onTimeout, '"wait" or "kill"');
+  if (restart !== "lazy" && restart !== "never") throw unfit(command, "restart", restart, '"lazy" or "never"');
   const environment = globalThis.process.env;
   const place = `the plugin "${command}"`;
   const world = options.world ?? systemWorld();
@@ -201,6 +261,13 @@ function startOf(options: PluginOptions): Start {
     onStderr: options.onStderr ?? ((line) => world.log("info", `${command}: ${line}`, { plugin: command })),
     world,
   };
+}
+
+function unfit(command: string, option: string, given: unknown, wanted: string): StatewrightError {
+  return new StatewrightError("invalid_option", {
+    what: `${option} of the plugin "${command}" is ${JSON.stringify(given)}`,
+    next: `Give ${wanted}`,
+  });
 }
 
 type MakeCall = (definition: PluginToolDefinition, args: unknown, runtime: ToolRuntime) => Promise<ToolOutput>;

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineTool, jsonSchemaInput, modelToolOf, textOf, toolRegistry, type World } from "@statewright/core";
+import { runProcess } from "@statewright/host";
 import { virtualClock } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 import { loadPlugin } from "../src/index.ts";
@@ -215,7 +216,9 @@ test("S3.40 what cannot be loaded says its path and why, and no process stays", 
   const world = virtualClock({ waitsForWork: false });
   await expect(loadPlugin("no-such-program")).rejects.toMatchObject({
     code: "plugin_failed",
-    message: expect.stringContaining("no-such-program"),
+    message: expect.stringContaining(
+      "no-such-program (spawn ENOENT): there is no such command. Install it, correct its name, or give the full path of its file. See",
+    ),
   });
   await expect(load("exit-at-start")).rejects.toMatchObject({
     code: "plugin_failed",
@@ -234,6 +237,20 @@ test("S3.40 what cannot be loaded says its path and why, and no process stays", 
   await world.advance(3_000);
   await world.advance(10_000);
   await told;
+});
+
+test("an option that there is not, or that cannot be meant, is refused before anything is started", async () => {
+  const command = "no-such-program";
+  const cases = [
+    [{ command, arg: ["stats.py"] }, 'loadPlugin has no option "arg"'],
+    [{ command, onTimeout: "die" }, 'onTimeout of the plugin "no-such-program" is "die"'],
+    [{ command, restart: "always" }, 'restart of the plugin "no-such-program" is "always"'],
+  ] as const;
+  for (const [options, message] of cases)
+    await expect(loadPlugin(options as never)).rejects.toMatchObject({
+      code: "invalid_option",
+      message: expect.stringContaining(message),
+    });
 });
 
 test("what it writes before its description is no harm", async () => {
@@ -426,6 +443,83 @@ test("T46 a plugin that is closed takes what it started with it, and answers not
   await plugin.close();
   expect(isAlive(pid)).toBe(false);
   expect(await say(plugin.tools, { say: "x" })).toContain("was closed");
+});
+
+test("a call that is given up while it waits for its turn leaves the turn to the one behind it", async () => {
+  const plugin = await load();
+  const first = begin(plugin.tools, [{ id: "first", args: { say: "first", hold: true } }]);
+  await isSent(first);
+  const second = begin(plugin.tools, [{ id: "second", args: { say: "second" } }]);
+  await isSent(second);
+  const third = begin(plugin.tools, [{ id: "third", args: { say: "third" } }]);
+  await isSent(third);
+  second.handle.cancel("enough");
+  await second.handle.result;
+  process.kill(plugin.pid ?? 0, "SIGUSR2");
+  expect(textOf((await first.answers())[0] ?? fail())).toBe("first");
+  expect(textOf((await third.answers())[0] ?? fail())).toBe("third");
+});
+
+test("a second answer to a call is not taken for the answer to the next one", async () => {
+  const world = loggedWorld();
+  const { tools } = await load("echo", { world });
+  const asked = [
+    { id: "one", args: { say: "1", twice: true } },
+    { id: "two", args: { say: "2", twice: true } },
+    { id: "three", args: { say: "3" } },
+  ];
+  expect((await answers(tools, asked)).map(textOf)).toEqual(["1", "2", "3"]);
+  expect(world.lines.filter(({ text }) => text.includes("was not asked"))).toHaveLength(2);
+});
+
+test("a plugin whose tools cannot be used is ended", async () => {
+  const extra = join(folder, "pid");
+  await expect(load("bad-schema", { extra })).rejects.toMatchObject({ code: "invalid_tool" });
+  expect(isAlive(Number(readFileSync(extra, "utf8")))).toBe(false);
+});
+
+test("a call during a restart waits for the new process, and no second one is started for it", async () => {
+  const log = join(folder, "restarts");
+  const plugin = await load("record", { extra: log });
+  const [said] = await Promise.all([say(plugin.tools, { say: "x" }), plugin.restart(), plugin.restart()]);
+  expect(said).toBe("x");
+  await plugin.close();
+  expect(readFileSync(log, "utf8").split('{"type":"describe"}').length - 1).toBe(3);
+});
+
+test("an onStderr that throws ends the plugin, and the call that it was at reads so", async () => {
+  const onStderr = () => {
+    throw new Error("no room");
+  };
+  const plugin = await load("echo", { onStderr });
+  expect(await say(plugin.tools, { say: "", stderr: "x", hold: true })).toContain("what took its output failed");
+  await plugin.close();
+  expect(await say((await load("echo", { onStderr })).tools, { say: "anew" })).toBe("anew");
+});
+
+test("a plugin that has stopped reading is ended all the same", async () => {
+  const world = virtualClock({ waitsForWork: false });
+  const plugin = await load("two", { world });
+  expect(await say(plugin.tools, { say: "last", deaf: true })).toBe("last");
+  const large = begin(plugin.tools, [{ args: { say: "x".repeat(500_000), hold: true } }]);
+  await isSent(large);
+  const closed = plugin.close();
+  await world.advance(2_000);
+  await closed;
+  expect((await large.answers())[0]?.isError).toBe(true);
+});
+
+test("a plugin that is not at work does not keep our process alive, and ends with it", async () => {
+  const { stdout, exitCode } = await runProcess(process.execPath, [
+    "--input-type=module",
+    "--eval",
+    `import { loadPlugin } from ${JSON.stringify(import.meta.resolve("../src/index.ts"))};
+     const plugin = await loadPlugin(${JSON.stringify({ command: process.execPath, args: [join(import.meta.dirname, "fixtures/plugin.mjs")] })});
+     console.log(plugin.pid);`,
+  ]);
+  expect(exitCode).toBe(0);
+  expect(Number(stdout)).toBeGreaterThan(0);
+  while (isAlive(Number(stdout))) await new Promise((resolve) => setImmediate(resolve));
 });
 
 test("a flood on stderr stops nothing", async () => {

@@ -79,10 +79,11 @@ export function createArtifacts(db: Database, sealsOf: (thread: string) => Seals
   const pieces = db.prepare<[number, number], Piece>(
     "SELECT key, sum, data FROM artifact_pieces WHERE key BETWEEN ? AND ? ORDER BY key",
   );
-  const piecePage = db.prepare<[string, number, number], Piece>(
-    "SELECT p.key, p.sum, p.data FROM artifact_pieces p WHERE (p.key >> 24) IN (SELECT a.key" +
-      ofThread +
-      ") AND p.key > ? ORDER BY p.key LIMIT ?",
+  const bodiesFrom = db
+    .prepare<[string, number], number>("SELECT a.key" + ofThread + " AND a.key >= ? AND a.body = a.key ORDER BY a.key")
+    .pluck();
+  const piecePage = db.prepare<[number, number, number], Piece>(
+    "SELECT key, sum, data FROM artifact_pieces WHERE key > ? AND key < ? ORDER BY key LIMIT ?",
   );
   const drop = db.prepare<[number]>("DELETE FROM artifacts WHERE key = ?");
   const dropPieces = db.prepare<[number, number]>("DELETE FROM artifact_pieces WHERE key >= ? AND key < ?");
@@ -151,6 +152,24 @@ export function createArtifacts(db: Database, sealsOf: (thread: string) => Seals
     return whole;
   }
 
+  /** Where the body with this key stands. One row tells it, however many calls have given it. */
+  function bodyAlready(thread: string, seals: Seals | undefined, key: string): number | undefined {
+    for (const found of byHandle.iterate(thread, handleAs(seals, handleOf(key))))
+      if (readRow(thread, seals, found).key === key) return found.body;
+    return undefined;
+  }
+
+  /** Body by body: the pieces of other threads stand between them, and there may be many. */
+  function piecesAfter(thread: string, after: number, most: number): readonly Piece[] {
+    const found: Piece[] = [];
+    for (const body of bodiesFrom.all(thread, bodyAt(after))) {
+      if (found.length === most) break;
+      const from = Math.max(after, keyAt(body, 0) - 1);
+      found.push(...piecePage.all(from, keyAt(body + 1, 0), most - found.length));
+    }
+    return found;
+  }
+
   function writePieces(seals: Seals | undefined, body: number, bytes: Uint8Array): void {
     for (let nth = 0; nth * pieceBytes < bytes.length; nth++) {
       const key = keyAt(body, nth);
@@ -163,10 +182,8 @@ export function createArtifacts(db: Database, sealsOf: (thread: string) => Seals
   return {
     put: ({ id, key: thread, seals }, { row, body }) => {
       const key = (lastKey.get() ?? 0) + 1;
-      const same = byHandle
-        .all(id, handleAs(seals, handleOf(row.key)))
-        .find((found) => readRow(id, seals, found).key === row.key);
-      const place = same?.body ?? key;
+      const same = bodyAlready(id, seals, row.key);
+      const place = same ?? key;
       const { handle, sum, about } = sealedColumns(seals, key, place, row);
       add.run(key, thread, handle, place, row.bytes, sum, about);
       if (same === undefined && body !== undefined) writePieces(seals, key, body);
@@ -215,7 +232,7 @@ export function createArtifacts(db: Database, sealsOf: (thread: string) => Seals
         page: (after, limit) => {
           // Pieces are large: few at a time hold as much as many other rows.
           const most = Math.min(limit, 16);
-          const found = piecePage.all(thread, after, most);
+          const found = piecesAfter(thread, after, most);
           return {
             rows: found.map((piece) => ({
               payload: [piece.data],
@@ -247,6 +264,11 @@ export function createArtifacts(db: Database, sealsOf: (thread: string) => Seals
 /** By what a row is found: who has an encrypted file must not learn what a body is by its hash. */
 function handleAs(seals: Seals | undefined, handle: string): string {
   return seals === undefined ? handle : seals.hash(`artifact ${handle}`);
+}
+
+/** The body of a piece, by their keys. */
+function bodyAt(piece: number): number {
+  return Math.floor(piece / keyAt(1, 0));
 }
 
 function aboutPlace(key: number, body: number): Place {

@@ -52,8 +52,9 @@ export function createReserve(db: Database, file: string | undefined, maxBytes: 
       path = wanted;
     },
     lend: (work) => {
-      close();
+      // While the reserve stands: copying the log could use it up, and the write that it is for would find no room again.
       makeRoomInLog(db);
+      close();
       limit(0);
       try {
         return work();

@@ -77,6 +77,36 @@ test("a body of many pieces is what it was, whole and in part, after the file wa
   after.close();
 });
 
+test("bodies of several threads that stand between each other get new keys thread by thread, each piece of them", async () => {
+  const sealed = open({ encryption: keys });
+  const bodies = [0, 1, 2].map((nth) => randomBytes((7 + nth) * pieceBytes));
+  const kept: Record<string, string[]> = { t: [], u: [] };
+  for (const [nth, body] of bodies.entries())
+    for (const thread of ["t", "u"]) {
+      const { epoch, branch, nextSeq } = await sealed.claim({ ...graph, thread });
+      // The second time it is the same body: the thread has it once.
+      const artifacts = [await artifact(body), ...(nth === 1 ? [await artifact(body)] : [])];
+      await tell(sealed, { thread, branch, epoch, seq: nextSeq - 1, artifacts, release: true });
+      kept[thread]?.push(artifacts[0]?.row.key ?? "");
+    }
+  sealed.close();
+  const fresh = { id: "k2", key: new Uint8Array(32).fill(6) };
+  const rotating = open({ encryption: { keys: () => [fresh, ...keys.keys()] } });
+  expect(await rotating.verify()).toMatchObject({ threads: 2, artifacts: 6, faults: [] });
+  const first = await rotating.rotate("t");
+  expect(first).toBeGreaterThanOrEqual(24 + 4);
+  expect([await rotating.rotate("t"), await rotating.rotate("u"), await rotating.rotate()]).toEqual([0, first, 0]);
+  rotating.close();
+  const after = open({ encryption: { keys: () => [fresh] } });
+  for (const thread of ["t", "u"])
+    for (const [nth, body] of bodies.entries()) {
+      const read = await after.artifacts.read(thread, kept[thread]?.[nth] ?? "");
+      expect(Buffer.compare(read ?? new Uint8Array(), body)).toBe(0);
+    }
+  expect(await after.verify()).toMatchObject({ threads: 2, artifacts: 6, faults: [] });
+  after.close();
+});
+
 test("who has an encrypted file does not learn by its hash what an artifact is", async () => {
   const store = open({ encryption: keys });
   const [key = ""] = await keep(store, "yes");

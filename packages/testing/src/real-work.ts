@@ -27,10 +27,18 @@ export function watchRealWork(): void {
   hook = createHook(callbacks).enable();
 }
 
-/** Tell whether something is under way that will end by itself. Timers that let the process end do not count. */
-export function realWorkUnderWay(): boolean {
-  for (const resource of underWay.values()) if (holdsProcess(resource)) return true;
+/**
+ * Tell whether something is under way that will end by itself within so many milliseconds. Timers that let the process end
+ * do not count, nor do those that are set for longer.
+ */
+export function realWorkUnderWay(withinMs: number): boolean {
+  for (const resource of underWay.values()) if (holdsProcess(resource) && !outlasts(resource, withinMs)) return true;
   return false;
+}
+
+function outlasts(resource: object, withinMs: number): boolean {
+  const timeout: unknown = Reflect.get(resource, "_idleTimeout");
+  return typeof timeout === "number" && timeout > withinMs;
 }
 
 function holdsProcess(resource: object): boolean {

@@ -1,6 +1,14 @@
 /** The tool `bash`: a command in a new shell, its output while it runs, its exit code at the end. */
 import { type DefinedTool, defineTool } from "@statewright/core";
-import { runInShell, type Shell, type ShellArgs, type ShellOptions, shellInput, shellSafety } from "./shell-tool.ts";
+import {
+  checkShellOptions,
+  runInShell,
+  type Shell,
+  type ShellArgs,
+  type ShellOptions,
+  shellInput,
+  shellSafety,
+} from "./shell-tool.ts";
 
 /**
  * The tool `bash`. An exit code other than 0 is a result; 127 is a `not_found` error, a command that ran out of time a
@@ -8,9 +16,11 @@ import { runInShell, type Shell, type ShellArgs, type ShellOptions, shellInput, 
  * group ends with it.
  */
 export function bash(options: ShellOptions): DefinedTool<"bash", ShellArgs> {
+  checkShellOptions("bash", options);
+  const { shell: program = "bash" } = options;
   const shell: Shell = {
-    command: options.shell ?? "bash",
-    argv: bashArgv,
+    command: program,
+    argv: /(?:^|\/)r?bash[^/]*$/.test(program) ? bashArgv : (command) => ["-c", command],
     isPosix: true,
     artifactName: "bash",
   };
@@ -26,7 +36,7 @@ export function bash(options: ShellOptions): DefinedTool<"bash", ShellArgs> {
   });
 }
 
-/** A shell that reads no file of its own before the command. */
+/** A bash that reads no file of its own before the command; other shells do not know these words, and read none. */
 function bashArgv(command: string): readonly string[] {
   return ["--noprofile", "--norc", "-c", command];
 }

@@ -5,7 +5,7 @@ import { createTwoFilesPatch } from "diff";
 import { applyEdits, type Edit } from "./edits.ts";
 import { fileLock } from "./file-lock.ts";
 import { onHost } from "./host-failure.ts";
-import type { ToolOptions } from "./tool-options.ts";
+import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** What the model gives to `edit_file`. */
 export interface EditFileArgs {
@@ -29,6 +29,7 @@ const mostDiffLength = 64 * 1024;
  * file that is already what the edits lead to is left as it is, and that is no error.
  */
 export function editFile(options: ToolOptions): DefinedTool<"edit_file", EditFileArgs> {
+  checkToolOptions("editFile", options);
   const { root, world } = options;
   const files = workspace(root, world === undefined ? {} : { world });
   return defineTool({
@@ -73,7 +74,11 @@ export function editFile(options: ToolOptions): DefinedTool<"edit_file", EditFil
         if (before.truncated) throw ToolError.failed(`Cannot edit ${path}: it has more than ${mostBytes} bytes.`);
         const { text, isDone } = applyEdits(before.text, edits);
         const details: EditDetails = { changed: !isDone };
-        if (isDone) return { content: `${path} already is what these edits lead to. Nothing was changed.`, details };
+        if (isDone)
+          return {
+            content: `Nothing was changed: ${path} has the new text and not the old one, as after these edits. If they were not made before, read the file.`,
+            details,
+          };
         await files.write(path, text);
         const diff = diffOf(path, before.text, text);
         return {

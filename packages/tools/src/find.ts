@@ -4,7 +4,7 @@ import { globMatcher, workspace } from "@statewright/host";
 import { onHost } from "./host-failure.ts";
 import { updateEveryEntries } from "./list-files.ts";
 import { pacedUpdates } from "./paced-updates.ts";
-import type { ToolOptions } from "./tool-options.ts";
+import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** What the model gives to `find`. */
 export interface FindArgs {
@@ -16,6 +16,7 @@ const resultBytes = 50 * 1024;
 
 /** The tool `find`. Globs are those of .gitignore and ripgrep, with braces; ignored files are not found. */
 export function find(options: ToolOptions): DefinedTool<"find", FindArgs> {
+  checkToolOptions("find", options);
   const files = workspace(options.root);
   const { schedule } = options.world ?? systemWorld();
   return defineTool({

@@ -7,7 +7,8 @@ const blocks = /^\/?(?:p|div|br|li|ul|ol|tr|table|h[1-6]|section|article|header|
 
 /** What stands on a page. */
 export function htmlText(html: string): string {
-  const lower = html.toLowerCase();
+  // Letters of tags only: others can change their length, and places in the two texts would no longer be the same.
+  const lower = html.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
   let text = "";
   for (let at = 0; at < html.length; ) {
     const open = html.indexOf("<", at);
@@ -42,6 +43,7 @@ function decoded(text: string): string {
   return text.replaceAll(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,5}));/gi, (whole, decimal, hex, name) => {
     if (typeof name === "string") return named[name.toLowerCase()] ?? whole;
     const code = typeof decimal === "string" ? Number(decimal) : Number.parseInt(String(hex), 16);
-    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : "\uFFFD";
+    const isCharacter = code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
+    return isCharacter ? String.fromCodePoint(code) : "\uFFFD";
   });
 }

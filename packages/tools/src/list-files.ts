@@ -3,7 +3,7 @@ import { type DefinedTool, defineTool, jsonSchemaInput, systemWorld } from "@sta
 import { workspace } from "@statewright/host";
 import { onHost } from "./host-failure.ts";
 import { pacedUpdates } from "./paced-updates.ts";
-import type { ToolOptions } from "./tool-options.ts";
+import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** What the model gives to `list_files`. */
 export interface ListFilesArgs {
@@ -21,6 +21,7 @@ const resultBytes = 50 * 1024;
 
 /** The tool `list_files`: folders end with `/`, links with `@`; what a .gitignore names, `.git` and `node_modules` are left out. */
 export function listFiles(options: ToolOptions): DefinedTool<"list_files", ListFilesArgs> {
+  checkToolOptions("listFiles", options);
   const files = workspace(options.root);
   const { schedule } = options.world ?? systemWorld();
   return defineTool({

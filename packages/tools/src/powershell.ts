@@ -1,9 +1,18 @@
 /** The tool `powershell`, for Windows. Its arguments are tested; nobody has run it there yet. */
 import { type DefinedTool, defineTool } from "@statewright/core";
-import { runInShell, type Shell, type ShellArgs, type ShellOptions, shellInput, shellSafety } from "./shell-tool.ts";
+import {
+  checkShellOptions,
+  runInShell,
+  type Shell,
+  type ShellArgs,
+  type ShellOptions,
+  shellInput,
+  shellSafety,
+} from "./shell-tool.ts";
 
 /** The tool `powershell`: what `bash` is elsewhere. Untried on Windows. */
 export function powershell(options: ShellOptions): DefinedTool<"powershell", ShellArgs> {
+  checkShellOptions("powershell", options);
   const shell: Shell = {
     command: options.shell ?? "powershell.exe",
     argv: powershellArgv,

@@ -10,7 +10,7 @@ import { readFile } from "./read-file.ts";
 import { search } from "./search.ts";
 import type { ShellOptions } from "./shell-tool.ts";
 import { todo } from "./todo.ts";
-import type { ToolOptions } from "./tool-options.ts";
+import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 import { writeFile } from "./write-file.ts";
 
 /** What a preset is made with. */
@@ -36,24 +36,19 @@ export const pathArguments: { readonly [tool: string]: readonly string[] } = {
 
 /** The default tools, as a list of your own: bash, read_file, write_file, edit_file, list_files, search. */
 export function defaultTools(options: PresetOptions): Tool[] {
-  return [
-    shellTool(options),
-    readFile(options),
-    writeFile(options),
-    editFile(options),
-    listFiles(options),
-    search(options),
-  ];
+  const where = whereOf("defaultTools", options);
+  return [shellTool(options), readFile(where), writeFile(where), editFile(where), listFiles(where), search(where)];
 }
 
 /** The default tools, and find and read_artifact. */
 export function codingTools(options: PresetOptions): Tool[] {
-  return [...defaultTools(options), find(options), readArtifact()];
+  return [...defaultTools(options), find(whereOf("codingTools", options)), readArtifact()];
 }
 
 /** Tools that change nothing: read_file, list_files, find, search, read_artifact. */
 export function readonlyTools(options: PresetOptions): Tool[] {
-  return [readFile(options), listFiles(options), find(options), search(options), readArtifact()];
+  const where = whereOf("readonlyTools", options);
+  return [readFile(where), listFiles(where), find(where), search(where), readArtifact()];
 }
 
 /** The coding tools, and those that need nothing but the run: todo, ask_user. */
@@ -75,6 +70,12 @@ export function presetTools(name: PresetName, options: PresetOptions): Tool[] {
     what: `there is no preset of tools called ${JSON.stringify(name)}`,
     next: `Give one of ${Object.keys(presets).join(", ")}`,
   });
+}
+
+function whereOf(maker: string, options: PresetOptions): ToolOptions {
+  checkToolOptions(maker, options, ["shell"]);
+  const { shell: _shell, ...where } = options;
+  return where;
 }
 
 function shellTool(options: PresetOptions): Tool {

@@ -12,7 +12,7 @@ import { type PageLine, type PageResult, type Workspace, workspace } from "@stat
 import { onHost } from "./host-failure.ts";
 import { imageType } from "./image-type.ts";
 import { pacedUpdates } from "./paced-updates.ts";
-import type { ToolOptions } from "./tool-options.ts";
+import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** How much `read_file` shows. */
 export interface ReadFileOptions extends ToolOptions {
@@ -38,6 +38,7 @@ const updateEveryBytes = 64 * 2 ** 20;
 
 /** The tool `read_file`. What cannot be read is `failed` with `Cannot read <path>: <cause>`. */
 export function readFile(options: ReadFileOptions): DefinedTool<"read_file", ReadFileArgs> {
+  checkToolOptions("readFile", options, ["pageLines", "maxImageBytes"]);
   const { maxImageBytes = 2 ** 20 } = options;
   const pageLines = Math.min(options.pageLines ?? 500, mostPageLines);
   const files = workspace(options.root);

@@ -4,13 +4,14 @@ import { HostError, startProcess } from "@statewright/host";
 import { type SearchReport, type SearchRequest, shownLine } from "./search-hits.ts";
 
 /**
- * Search below a root with ripgrep. Throws `spawn_failed` where the program is not there, an `invalid_args` ToolError for
- * an expression that it does not take.
+ * Search below a root with ripgrep, in files that fit. Throws `spawn_failed` where the program is not there, an
+ * `invalid_args` ToolError for an expression that it does not take.
  */
 export async function searchWithRipgrep(
   root: string,
   program: string,
   request: SearchRequest,
+  fits: ((path: string) => boolean) | undefined,
   world: World,
 ): Promise<SearchReport> {
   const { maxHits, signal, onHit } = request;
@@ -28,7 +29,7 @@ export async function searchWithRipgrep(
       rest = lines.pop() ?? "";
       for (const line of lines) {
         const hit = hitOf(line);
-        if (hit === undefined) continue;
+        if (hit === undefined || fits?.(hit.path) === false) continue;
         if (count === maxHits) {
           isCut = true;
           void running.stop();
@@ -69,11 +70,22 @@ export function ripgrepArgv({ pattern, glob, place }: Pick<SearchRequest, "patte
     ...(place === "" ? ["--no-ignore-parent"] : []),
     "--glob=!.git",
     "--glob=!node_modules",
-    ...(glob === undefined ? [] : [`--glob=${glob.startsWith("!") ? `\\${glob}` : glob}`]),
+    ...typeOf(glob),
     `--regexp=${pattern}`,
     "--",
     place === "" ? "./" : `./${place}`,
   ];
+}
+
+/** A glob about names that ripgrep reads as we do. */
+const plainGlob = /^[\w.?-]*\*?[\w.?-]*(?:\{[\w.-]+(?:,[\w.-]+)+\})?$/;
+
+/**
+ * A glob as a type of files, so that ripgrep opens no others: its own option for globs would also open what .gitignore names.
+ * Others than plain ones are left to whoever reads the lines.
+ */
+function typeOf(glob: string | undefined): readonly string[] {
+  return glob !== undefined && plainGlob.test(glob) ? [`--type-add=wanted:${glob}`, "--type=wanted"] : [];
 }
 
 /** `path`, a zero byte, `line:text`. */

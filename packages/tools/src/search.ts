@@ -6,7 +6,7 @@ import { pacedUpdates } from "./paced-updates.ts";
 import { searchWithRipgrep } from "./ripgrep.ts";
 import { searchFiles } from "./search-files.ts";
 import type { SearchHit, SearchReport, SearchRequest } from "./search-hits.ts";
-import type { ToolOptions } from "./tool-options.ts";
+import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** How `search` works. */
 export interface SearchOptions extends ToolOptions {
@@ -27,6 +27,7 @@ const resultBytes = 50 * 1024;
 
 /** The tool `search`. Both ways take the same expressions, in time that is linear in the text, and find the same. */
 export function search(options: SearchOptions): DefinedTool<"search", SearchArgs> {
+  checkToolOptions("search", options, ["ripgrep", "maxHits"]);
   const { root, maxHits = 200, world = systemWorld() } = options;
   const files = workspace(root);
   let program = options.ripgrep ?? "rg";
@@ -93,7 +94,7 @@ export function search(options: SearchOptions): DefinedTool<"search", SearchArgs
   ): Promise<SearchReport> {
     if (program !== false) {
       try {
-        return await searchWithRipgrep(root, program, request, world);
+        return await searchWithRipgrep(root, program, request, fits, world);
       } catch (error) {
         if (!isHostError(error) || error.code !== "spawn_failed" || error.systemCode !== "ENOENT") throw error;
         program = false;

@@ -5,6 +5,8 @@ import {
   isToolError,
   type JsonSchemaInput,
   jsonSchemaInput,
+  optionNames,
+  StatewrightError,
   systemWorld,
   ToolError,
   type ToolOutput,
@@ -15,11 +17,11 @@ import { isHostError, type RunningProcess, startProcess, workspace } from "@stat
 import { hostFailure } from "./host-failure.ts";
 import { OutputLog } from "./output-log.ts";
 import { pacedUpdates } from "./paced-updates.ts";
-import type { ToolOptions } from "./tool-options.ts";
+import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** How commands are run. */
 export interface ShellOptions extends ToolOptions {
-  /** The shell, found on PATH, or a path to it. */
+  /** The shell, found on PATH, or a path to it; in the place of bash any POSIX shell. */
   readonly shell?: string;
   /** Variables that commands get by value. */
   readonly env?: Readonly<Record<string, string>>;
@@ -37,6 +39,29 @@ export interface ShellOptions extends ToolOptions {
   readonly logBytes?: number;
   /** What an exit code other than 0 is: a result like any other (default), or an error. */
   readonly nonZero?: "result" | "error";
+}
+
+const shellNames = optionNames<Omit<ShellOptions, keyof ToolOptions>>({
+  shell: true,
+  env: true,
+  inherit: true,
+  timeoutMs: true,
+  maxTimeoutMs: true,
+  graceMs: true,
+  tailBytes: true,
+  logBytes: true,
+  nonZero: true,
+});
+
+/** Throws `invalid_option` for what a shell cannot be made with. */
+export function checkShellOptions(maker: string, options: ShellOptions): void {
+  checkToolOptions(maker, options, shellNames);
+  const { nonZero = "result" } = options;
+  if (nonZero === "result" || nonZero === "error") return;
+  throw new StatewrightError("invalid_option", {
+    what: `nonZero of ${maker} is ${JSON.stringify(nonZero)}`,
+    next: 'Give "result" or "error"',
+  });
 }
 
 /** What the model gives to a shell. */

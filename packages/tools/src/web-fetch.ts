@@ -1,8 +1,10 @@
 /** The tool `web_fetch`: one page of the web as text, without a way into the networks around us. */
 import {
+  checkOptions,
   type DefinedTool,
   defineTool,
   jsonSchemaInput,
+  optionNames,
   systemWorld,
   ToolError,
   type ToolOutput,
@@ -20,6 +22,15 @@ export interface WebFetchOptions
   readonly world?: World;
 }
 
+const names = optionNames<WebFetchOptions>({
+  maxBytes: true,
+  timeoutMs: true,
+  allowPrivate: true,
+  allowHosts: true,
+  resolve: true,
+  world: true,
+});
+
 /** What the model gives to `web_fetch`. */
 export interface WebFetchArgs {
   readonly url: string;
@@ -27,6 +38,7 @@ export interface WebFetchArgs {
 
 /** The tool `web_fetch`. A status of 400 and more is an error with what came; an address that may not be asked is `denied`. */
 export function webFetch(options: WebFetchOptions = {}): DefinedTool<"web_fetch", WebFetchArgs> {
+  checkOptions("webFetch", options, names);
   const { schedule } = options.world ?? systemWorld();
   return defineTool({
     name: "web_fetch",

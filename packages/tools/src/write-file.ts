@@ -3,7 +3,7 @@ import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core
 import { workspace } from "@statewright/host";
 import { fileLock } from "./file-lock.ts";
 import { onHost } from "./host-failure.ts";
-import type { ToolOptions } from "./tool-options.ts";
+import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** What the model gives to `write_file`. */
 export interface WriteFileArgs {
@@ -13,6 +13,7 @@ export interface WriteFileArgs {
 
 /** The tool `write_file`: makes the folders above the file, replaces it in one step and keeps its mode. */
 export function writeFile(options: ToolOptions): DefinedTool<"write_file", WriteFileArgs> {
+  checkToolOptions("writeFile", options);
   const { root, world } = options;
   const files = workspace(root, world === undefined ? {} : { world });
   return defineTool({

@@ -60,6 +60,13 @@ test("D3 an exit code is a result with its details; one that was not found, a ti
   expect((await call(shell({ shell: "no-such-shell" }), { command: "true" })).result.error?.kind).toBe("failed");
 });
 
+test("another POSIX shell may stand in for bash", async () => {
+  expect((await call(shell({ shell: "sh" }), { command: "echo here; exit 3" })).text).toBe("here\n[exit code 3]");
+  expect((await call(shell({ shell: "/bin/sh" }), { command: "no-such-command-at-all" })).result.error?.kind).toBe(
+    "not_found",
+  );
+});
+
 test("S0.27 S2.27 T43 an error only where it could not run or was cancelled: a command that is not there keeps its output, a shell that is not there says ENOENT, an abort is Cancelled", async () => {
   const missing = await call(shell(), { command: "echo before; echo aside >&2; no-such-command-at-all" });
   expect(missing.result).toMatchObject({ isError: true, error: { kind: "not_found" }, details: { exitCode: 127 } });

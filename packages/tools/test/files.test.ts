@@ -141,7 +141,7 @@ test("edit_file that is made again, as after a crash, changes nothing, also wher
   folder.put("list.txt", "first\nlast\n");
   for (const expected of [
     "Edited list.txt: 1 edit.",
-    "list.txt already is what these edits lead to. Nothing was changed.",
+    "Nothing was changed: list.txt has the new text and not the old one, as after these edits. If they were not made before, read the file.",
   ])
     expect((await edit("list.txt", ["first\n", "first\nsecond\n"])).text).toBe(expected);
   expect(folder.text("list.txt")).toBe("first\nsecond\nlast\n");

@@ -16,13 +16,21 @@ import { say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 import {
   allTools,
+  bash,
   codingTools,
   defaultTools,
+  editFile,
+  find,
+  listFiles,
   type PresetName,
   pathArguments,
   powershell,
   presetTools,
+  readFile,
   readonlyTools,
+  search,
+  webFetch,
+  writeFile,
 } from "../src/index.ts";
 
 const root = import.meta.dirname;
@@ -119,4 +127,29 @@ test("the arguments that are paths are named for every tool that uses files", ()
 test("the workspace is seen by no model", () => {
   for (const tool of allTools({ root }))
     expect(JSON.stringify(toolNode({ tools: [tool] }).registry.forModel())).not.toContain(root);
+});
+
+test("an option that there is not, and a root that is no folder, are refused by every maker of tools", () => {
+  const makers = {
+    bash,
+    codingTools,
+    defaultTools,
+    editFile,
+    find,
+    listFiles,
+    powershell,
+    readFile,
+    readonlyTools,
+    search,
+  };
+  for (const [name, maker] of Object.entries({ ...makers, writeFile })) {
+    const make = maker as (options: object) => unknown;
+    expect(() => make({ root, roots: [] })).toThrow(/^invalid_option: .* has no option "roots"/);
+    for (const nowhere of ["", undefined])
+      expect(() => make({ root: nowhere }), name).toThrow(/^invalid_option: the root of .* is no folder/);
+    expect(() => make({ root })).not.toThrow();
+  }
+  expect(() => bash({ root, nonZero: "fail" } as never)).toThrow(/^invalid_option: nonZero of bash is "fail"/);
+  expect(() => webFetch({ allowHost: ["a.example"] } as never)).toThrow(/has no option "allowHost"/);
+  expect(() => defaultTools({ root, shell: { timeout: 5 } } as never)).toThrow(/has no option "timeout"/);
 });

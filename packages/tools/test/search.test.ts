@@ -163,9 +163,27 @@ describe("search", () => {
   });
 
   test("gives ripgrep an expression, a glob and a place that cannot be read as options", () => {
-    const argv = ripgrepArgv({ pattern: "-e --pre=sh", glob: "!x", place: "-r" });
-    expect(argv.slice(-4)).toEqual(["--glob=\\!x", "--regexp=-e --pre=sh", "--", "./-r"]);
+    const argv = ripgrepArgv({ pattern: "-e --pre=sh", glob: "*.{ts,tsx}", place: "-r" });
+    expect(argv.slice(-5)).toEqual([
+      "--type-add=wanted:*.{ts,tsx}",
+      "--type=wanted",
+      "--regexp=-e --pre=sh",
+      "--",
+      "./-r",
+    ]);
     expect(argv[0]).toBe("--no-config");
+  });
+
+  test("no glob leads ripgrep to what .gitignore names: its option for globs would, so none is given to it", async () => {
+    project();
+    for (const glob of ["*", "*.log", "!x", "src/*", "**/*.ts", "include:all"]) {
+      const argv = ripgrepArgv({ pattern: "x", glob, place: "" });
+      expect(argv.filter((arg) => arg.startsWith("--glob"))).toEqual(["--glob=!.git", "--glob=!node_modules"]);
+      if (!/^\*(?:\.log)?$/.test(glob)) expect(argv.some((arg) => arg.startsWith("--type"))).toBe(false);
+    }
+    folder.put("rg", '#!/bin/sh\nprintf "./readme.md\\0001:x\\n./src/a.ts\\0001:x\\n./src/deep/b.ts\\0001:x\\n"\n');
+    chmodSync(folder.path("rg"), 0o755);
+    expect(await lines({ pattern: "x", glob: "src/*" }, folder.path("rg"))).toEqual(["src/a.ts:1:x"]);
   });
 
   test("of many files tells how far it is, and stops when it is cancelled", async () => {

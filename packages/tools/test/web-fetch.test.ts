@@ -68,6 +68,8 @@ test("S4.38 a page that never ends is shown as it comes, with details, and left 
 test("HTML becomes the words of a page, in one pass, whatever it is", () => {
   const page = "<!-- no --><h1>A&nbsp;B</h1>\n<style>p{}</style><ul><li>1<li>2 &lt;x&gt; &#233;&#x1F600; &copy;</ul>";
   expect(htmlText(page)).toBe("A B\n\n1\n2 <x> é😀 &copy;");
+  expect(htmlText(`${"İ".repeat(50)}<SCRIPT>var hidden = 1;</SCRIPT><P>shown`)).toBe(`${"İ".repeat(50)}\nshown`);
+  expect(htmlText("&#xD800;&#1114112;")).toBe("\uFFFD\uFFFD");
   expect(htmlText("text < and more")).toBe("text");
   expect(htmlText("<script>never ends")).toBe("");
   expect(htmlText("<".repeat(200_000)).length).toBe(0);

@@ -1,6 +1,6 @@
 /** The plugins of six languages, how each is started, and what it answers; where its language is absent, a recording answers. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -136,6 +136,7 @@ export function buildFolder(): { readonly path: string; readonly remove: () => v
 
 /** Say which languages a recording stood in for, where the summary of the tests finds it. */
 export function noteAbsent(names: readonly string[]): void {
-  const file = join(import.meta.dirname, "../../.reports/absent.txt");
-  writeFileSync(file, names.join("\n"));
+  const reports = join(import.meta.dirname, "../../.reports");
+  mkdirSync(reports, { recursive: true });
+  writeFileSync(join(reports, "absent.txt"), names.join("\n"));
 }

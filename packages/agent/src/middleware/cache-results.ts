@@ -56,9 +56,7 @@ export function cacheResults(options: CacheResultsOptions): Middleware {
   return defineMiddleware({
     name: "cacheResults",
     aroundTool: async ({ call, tool }, next, { clock }) => {
-      const mayKeep =
-        tool.effect === "pure" && Object.keys(tool.inject).length === 0 && listed?.has(tool.name) !== false;
-      const key = mayKeep ? keyOf(tool, call.args) : undefined;
+      const key = mayKeep(tool) && listed?.has(tool.name) !== false ? keyOf(tool, call.args) : undefined;
       if (key === undefined) return next(call);
       const found = kept.get(key);
       kept.delete(key);
@@ -76,4 +74,9 @@ export function cacheResults(options: CacheResultsOptions): Middleware {
       return result;
     },
   });
+}
+
+/** What may be kept for everybody. What `read_artifact` gives is of one thread, without a hidden argument that says so. */
+function mayKeep({ name, effect, inject }: ToolSpec): boolean {
+  return effect === "pure" && Object.keys(inject).length === 0 && name !== "read_artifact";
 }

@@ -4,6 +4,7 @@ import {
   defineMiddleware,
   deny,
   type Middleware,
+  modelToolOf,
   optionNames,
   StatewrightError,
   type ToolSpec,
@@ -24,13 +25,20 @@ export interface ConfineOptions {
 
 /**
  * Refuse calls whose paths leave the root, or the tool's own `safety.roots` inside it. A tool that uses files and is not
- * listed in `paths` is refused: nobody knows which of its arguments to look at. What a path names can change after the look:
+ * listed in `paths` is refused: nobody knows which of its arguments to look at. So is one that is listed with an argument that
+ * it does not have. What a path names can change after the look:
  * tools open files through `workspace` of `@statewright/host`, which looks again at the open file.
  */
 export function confinePaths(options: ConfineOptions): Middleware {
   checkOptions("confinePaths", options, optionNames<ConfineOptions>({ root: true, place: true, paths: true }));
   const { root, place, paths } = options;
-  if (typeof root !== "string" || typeof place !== "function" || typeof paths !== "object" || paths === null)
+  if (
+    typeof root !== "string" ||
+    root === "" ||
+    typeof place !== "function" ||
+    typeof paths !== "object" ||
+    paths === null
+  )
     throw new StatewrightError("invalid_option", {
       what: "confinePaths lacks its root, its place or its paths",
       next: "Give confinePaths({ root, place: placeInside, paths: { read_file: ['path'] } })",
@@ -46,6 +54,9 @@ export function confinePaths(options: ConfineOptions): Middleware {
               `The tool "${tool.name}" uses files, and nobody said which of its arguments are paths. It is off here.`,
             )
           : undefined;
+      const absent = named.find((name) => !hasArgument(tool, name));
+      if (absent !== undefined)
+        return deny(`The tool "${tool.name}" has no argument "${absent}" that could be looked at. It is off here.`);
       const roots = await Promise.all((tool.safety.roots ?? ["."]).map((inside) => place(root, inside)));
       for (const name of named) {
         const given = (call.args as Readonly<Record<string, unknown>>)[name];
@@ -60,6 +71,11 @@ export function confinePaths(options: ConfineOptions): Middleware {
       return undefined;
     },
   });
+}
+
+function hasArgument(tool: ToolSpec, name: string): boolean {
+  const { properties } = modelToolOf(tool).inputSchema;
+  return typeof properties === "object" && properties !== null && Object.hasOwn(properties, name);
 }
 
 function usesFiles({ safety }: ToolSpec): boolean {

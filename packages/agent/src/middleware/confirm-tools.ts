@@ -9,6 +9,7 @@ import {
   type ToolCall,
   type ToolSpec,
 } from "@statewright/core";
+import { checkAsking } from "./check-asking.ts";
 
 /** What `confirmTools` takes. */
 export interface ConfirmOptions extends AskOptions {
@@ -28,6 +29,7 @@ const names = optionNames<ConfirmOptions>({ policy: true, expiresMs: true, onExp
 export function confirmTools(options: ConfirmOptions = {}): Middleware {
   checkOptions("confirmTools", options, names);
   const { policy = isDangerous, ...asking } = options;
+  checkAsking("confirmTools", asking);
   return defineMiddleware({
     name: "confirmTools",
     required: true,

@@ -13,6 +13,7 @@ import {
   StatewrightError,
   type ToolSpec,
 } from "@statewright/core";
+import { checkAsking } from "./check-asking.ts";
 
 /** What `guardUntrusted` takes. */
 export interface GuardOptions extends AskOptions {
@@ -57,6 +58,7 @@ export function guardUntrusted(options: GuardOptions = {}): Middleware {
     optionNames<GuardOptions>({ brings: true, harms: true, action: true, expiresMs: true, onExpire: true }),
   );
   const { brings = usesNetwork, harms = couldHarm, action = "ask", ...asking } = options;
+  checkAsking("guardUntrusted", asking);
   if (action !== "ask" && action !== "refuse")
     throw new StatewrightError("invalid_option", {
       what: "the action of guardUntrusted is not known",

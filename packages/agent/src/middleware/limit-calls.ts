@@ -86,7 +86,11 @@ export function limitCalls(options: LimitCallsOptions): Middleware {
   );
   const { tools = {}, atLimit = "refuse" } = options;
   checkLimits("limitCalls", options);
-  for (const [tool, limits] of Object.entries(tools)) checkLimits(`limitCalls for "${tool}"`, limits);
+  for (const [tool, limits] of Object.entries(tools)) {
+    const owner = `limitCalls for "${tool}"`;
+    checkOptions(owner, limits, optionNames<CallLimits>({ perRun: true, perThread: true }));
+    checkLimits(owner, limits);
+  }
   if (atLimit !== "refuse" && atLimit !== "end") throw unfit("limitCalls", "atLimit", '"refuse" or "end"');
   return defineMiddleware({
     name: "limitCalls",

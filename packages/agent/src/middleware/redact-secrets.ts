@@ -1,5 +1,6 @@
-/** What looks like a secret is blotted out of results, partial results, progress, and arguments as events and questions show them. */
+/** What looks like a secret is blotted out of results, text that is kept of them, partial results, progress, and arguments as events and questions show them. */
 import {
+  type ArtifactDraft,
   type ContentBlock,
   checkOptions,
   defineMiddleware,
@@ -68,12 +69,13 @@ export function redactSecrets(options: RedactOptions = {}): Middleware {
     showArgs: ({ args }) => cleanData(clean, args) as Json,
     onToolUpdate: ({ partial }) => cleanOutput(clean, partial),
     afterTool: ({ result }) => {
-      const { error } = result;
+      const { error, drafts } = result;
       return {
         ...result,
         ...cleanOutput(clean, result),
         content: result.content.map((block) => cleanBlock(clean, block)),
         ...(error === undefined ? {} : { error: { ...error, message: clean(error.message) } }),
+        ...(drafts === undefined ? {} : { drafts: drafts.map((draft) => cleanDraft(clean, draft)) }),
       };
     },
   });
@@ -110,6 +112,12 @@ function cleanBlock(clean: Clean, block: ContentBlock): ContentBlock {
     default:
       return block;
   }
+}
+
+/** Bytes stay as they are, and text of which the tool says so. */
+function cleanDraft(clean: Clean, draft: ArtifactDraft): ArtifactDraft {
+  const { name, body, redact } = draft;
+  return { ...draft, name: clean(name), body: typeof body === "string" && redact !== false ? clean(body) : body };
 }
 
 /** Data with every text in it cleaned, names of keys too. What is no plain data stays as it is. */

@@ -278,3 +278,24 @@ test("a denial with terminate ends it too, and the next conversation on the thre
   expect(state.messages.map(textOf).at(-1)).toBe("Hello again.");
   expect(JSON.stringify(model.requests)).not.toContain("terminate");
 });
+
+test("a call that a model makes up where there are no tools is answered, and the conversation goes on", async () => {
+  const model = scriptedModel([
+    [call("search", {}), call("search", {})],
+    say("I cannot look."),
+    say("Again: I cannot."),
+  ]);
+  const agent = createAgent({ name: "plain", model, store: memoryStore() });
+  await agent.run({ thread: "t1", input: "Look it up" }).result;
+  const { status, state } = await agent.run({ thread: "t1", input: "Please" }).result;
+  expect(status).toBe("done");
+  expect(state.messages.map(textOf)).toEqual([
+    "Look it up",
+    "",
+    'There is no tool "search". There are no tools.',
+    'There is no tool "search". There are no tools.',
+    "I cannot look.",
+    "Please",
+    "Again: I cannot.",
+  ]);
+});

@@ -1,6 +1,6 @@
-import { cacheResults } from "@statewright/agent";
-import { defineTool, secret } from "@statewright/core";
-import { call, say } from "@statewright/testing";
+import { cacheResults, createAgent } from "@statewright/agent";
+import { defineTool, memoryStore, readArtifact, secret, type Tool } from "@statewright/core";
+import { call, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { answers, desk, noting } from "../support/desk.ts";
@@ -63,6 +63,31 @@ test("tools that may change something, tools with hidden arguments and failures 
   for (let turn = 0; turn < 2; turn++)
     await hook?.(at, async () => ({ ...result, attempts: ++made }), { clock: agent.world.clock } as never);
   expect(made).toBe(2);
+});
+
+test("a page of an artifact is never answered from it: each thread has its own", async () => {
+  const pages: string[] = [];
+  const kept = readArtifact();
+  const read: Tool = {
+    spec: kept.spec,
+    call: async (_state, { run }) => {
+      pages.push(run.thread ?? "");
+      return `of ${run.thread}`;
+    },
+  };
+  const asked = call("read_artifact", { artifact: "0123456789abcdef" });
+  const agent = createAgent({
+    name: "reader",
+    model: scriptedModel([asked, say("ok"), asked, say("ok")]),
+    tools: [read],
+    middleware: [cacheResults({ ttlMs: 1_000 })],
+    store: memoryStore(),
+  });
+  for (const thread of ["one", "two"]) {
+    const end = await agent.run({ thread, input: "go" }).result;
+    expect(answers(end)).toEqual([`of ${thread}`]);
+  }
+  expect(pages).toEqual(["one", "two"]);
 });
 
 test("it holds no more than it may, and forgets what was asked for longest ago", async () => {

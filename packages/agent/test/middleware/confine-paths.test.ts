@@ -34,4 +34,17 @@ test("a path that leaves the workspace is refused with a text that says which, a
 
 test("a place that is no function, or no list of arguments, is refused", () => {
   expect(() => confinePaths({ root: "/", paths: {} } as never)).toThrow(/invalid_option/);
+  expect(() => confinePaths({ root: "", place, paths: {} })).toThrow(/invalid_option/);
+});
+
+test("a tool that is listed with an argument that it does not have is off, since nobody looks at its paths", async () => {
+  const log: string[] = [];
+  const agent = desk({
+    tools: [noting(log, "save")],
+    middleware: [confinePaths({ root: "/work", place, paths: { save: ["txt"] } })],
+    script: [call("save", { text: "/etc" }), say("ok")],
+  });
+  const end = await agent.run().result;
+  expect(answers(end)).toEqual(['!The tool "save" has no argument "txt" that could be looked at. It is off here.']);
+  expect(log).toEqual([]);
 });

@@ -1,4 +1,4 @@
-import { confirmTools } from "@statewright/agent";
+import { confirmTools, guardUntrusted } from "@statewright/agent";
 import { call, say } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting, questions } from "../support/desk.ts";
@@ -73,4 +73,11 @@ test("a question that nobody answers in time is a no", async () => {
   await agent.world.advance(1_001);
   const end = await agent.resume().result;
   expect([answers(end), log]).toEqual([["!This call was refused: nobody answered in time"], []]);
+});
+
+test("a time that is none, and an end of it that there is not, are refused where they are given", () => {
+  for (const options of [{ expiresMs: -1 }, { expiresMs: Number.NaN }, { expiresMs: 1_000, onExpire: "yes" }]) {
+    expect(() => confirmTools(options as never)).toThrow(/invalid_option: the (expiresMs|onExpire) of confirmTools is/);
+    expect(() => guardUntrusted(options as never)).toThrow(/invalid_option/);
+  }
 });

@@ -123,4 +123,5 @@ test("a graph of your own that lacks the channel of the counts is refused where 
 test("limits that are none are refused", () => {
   for (const options of [{ perRun: -1 }, { perThread: 1.5 }, { tools: { a: { perRun: Number.NaN } } }])
     expect(() => limitCalls(options)).toThrow(/invalid_option/);
+  expect(() => limitCalls({ tools: { pay: { max: 1 } } } as never)).toThrow('limitCalls for "pay" has no option "max"');
 });

@@ -71,6 +71,28 @@ const clean = async (text: string, options: Parameters<typeof redactSecrets>[0] 
   return block?.type === "text" ? block.text : "";
 };
 
+test("text that is kept of a result is blotted too, save where the tool wants it whole; bytes stay", async () => {
+  const given = { callId: "c", name: "n", content: [], isError: false, attempts: 1, elapsedMs: 0 };
+  const body = `log ${key}`;
+  const bytes = new Uint8Array([1, 2]);
+  const draft = { name: `of ${key}`, mimeType: "text/plain" };
+  const result = {
+    ...given,
+    drafts: [
+      { ...draft, body },
+      { ...draft, body, redact: false },
+      { ...draft, body: bytes },
+    ],
+  };
+  const at = { call: { id: "c", name: "n", args: {} }, tool: undefined, result };
+  const cleaned = await redactSecrets().afterTool?.(at, {} as never);
+  expect(cleaned?.drafts).toEqual([
+    { ...draft, name: "of [redacted]", body: "log [redacted]" },
+    { ...draft, name: "of [redacted]", body, redact: false },
+    { ...draft, name: "of [redacted]", body: bytes },
+  ]);
+});
+
 test("known looks and your own are found wherever they stand, and what is too short is no secret", async () => {
   expect(await clean("a ghp_0123456789abcdefghij b")).toBe("a [redacted] b");
   expect(await clean("Authorization: Bearer abc.def+ghi/jkl=mno123")).toBe("Authorization: [redacted]");

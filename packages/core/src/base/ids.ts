@@ -16,7 +16,9 @@ export function checkId(what: string, id: string): string {
   if (typeof id === "string" && grammar.test(id) && !reserved.has(id)) return id;
   throw new StatewrightError("invalid_id", {
     what: `the ${what} ${describeValue(id)} is not an id`,
-    next: "Use 1 to 128 of the characters A-Z a-z 0-9 _ . : -",
+    next: isReserved(id)
+      ? "Use another: objects have this name by themselves"
+      : "Use 1 to 128 of the characters A-Z a-z 0-9 _ . : -",
   });
 }
 

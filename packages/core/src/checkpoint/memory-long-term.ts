@@ -14,36 +14,46 @@ export function memoryLongTerm(): MemoryLongTerm {
   const rows = new Map<string, LongTermRow>();
   /** The places of all rows in their order: made when a page is asked for first. */
   let places: string[] | undefined;
-  /** No row ends before. */
-  let firstEnd = Number.POSITIVE_INFINITY;
+  /** The rows that end, by their ends. */
+  const ends: End[] = [];
+
+  function set(place: string, row: LongTermRow | undefined): void {
+    const before = rows.get(place)?.expiresAt;
+    const after = row?.expiresAt;
+    if (row === undefined) rows.delete(place);
+    else rows.set(place, row);
+    if (before === after) return;
+    if (before !== undefined) ends.splice(firstEnd(ends, { at: before, place }), 1);
+    if (after !== undefined) ends.splice(firstEnd(ends, { at: after, place }), 0, { at: after, place });
+  }
 
   function put(row: Omit<LongTermRow, "createdAt">): void {
     const place = placeText(row);
     const before = rows.get(place);
     if (before === undefined) places?.splice(firstFrom(places, place), 0, place);
     const stays = before !== undefined && isLive(before, row.updatedAt);
-    rows.set(place, { ...row, createdAt: stays ? before.createdAt : row.updatedAt });
-    firstEnd = Math.min(firstEnd, row.expiresAt ?? firstEnd);
+    set(place, { ...row, createdAt: stays ? before.createdAt : row.updatedAt });
   }
 
   function remove(place: string): void {
-    if (rows.delete(place)) places?.splice(firstFrom(places, place), 1);
+    if (!rows.has(place)) return;
+    set(place, undefined);
+    places?.splice(firstFrom(places, place), 1);
   }
 
   function touch({ at, expiresAt, ...place }: Extract<LongTermChange, { readonly touch: unknown }>["touch"]): void {
     const row = rows.get(placeText(place));
     if (row?.expiresAt === undefined || !isLive(row, at) || row.expiresAt >= expiresAt) return;
-    rows.set(placeText(place), { ...row, expiresAt });
+    set(placeText(place), { ...row, expiresAt });
   }
 
   function sweep(at: number, limit: number): number {
-    if (at < firstEnd) return 0;
-    const over = [...rows].filter(([, row]) => !isLive(row, at));
-    const going = over.slice(0, limit);
-    for (const [place] of going) remove(place);
-    firstEnd = Number.POSITIVE_INFINITY;
-    for (const { expiresAt } of rows.values()) firstEnd = Math.min(firstEnd, expiresAt ?? firstEnd);
-    return going.length;
+    let swept = 0;
+    for (let first = ends[0]; first !== undefined && first.at <= at && swept < limit; first = ends[0]) {
+      remove(first.place);
+      swept += 1;
+    }
+    return swept;
   }
 
   function get(place: LongTermPlace, at: number): LongTermRow | undefined {
@@ -79,12 +89,28 @@ export function memoryLongTerm(): MemoryLongTerm {
   };
 }
 
+/** When a row ends. */
+interface End {
+  readonly at: number;
+  readonly place: string;
+}
+
+/** The index of the first end that is not before another; of those at one time the place decides. */
+function firstEnd(ends: readonly End[], { at, place }: End): number {
+  return firstOf(ends, (end) => end.at < at || (end.at === at && end.place < place));
+}
+
 /** The index of the first text that is not before `text`. */
 function firstFrom(texts: readonly string[], text: string): number {
-  let [low, high] = [0, texts.length];
+  return firstOf(texts, (each) => each < text);
+}
+
+/** The index of the first item that is not before what is looked for, in a list that has an order. */
+function firstOf<Item>(items: readonly Item[], isBefore: (item: Item) => boolean): number {
+  let [low, high] = [0, items.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((texts[middle] ?? "") < text) low = middle + 1;
+    if (isBefore(items[middle] as Item)) low = middle + 1;
     else high = middle;
   }
   return low;

@@ -9,6 +9,7 @@ import type { Graph } from "../compile/define-graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { drive } from "../run/drive.ts";
 import { driveDrawn, readBrought } from "../run/drive-drawn.ts";
+import { stopOnError } from "../run/ends.ts";
 import { closeOverdue, expired } from "../run/expiry.ts";
 import { endingOf } from "../run/facts.ts";
 import { launch } from "../run/launch.ts";
@@ -19,7 +20,7 @@ import { type Caller, holding } from "../run/queue.ts";
 import type { State } from "../run/returns.ts";
 import { openInterrupt, runRow } from "../run/run-facts.ts";
 import { checkRunOptions } from "../run/run-options.ts";
-import { emit, placeOf, type Saved, type Session } from "../run/session.ts";
+import { emit, placeOf, type Saved, type Session, written } from "../run/session.ts";
 
 /**
  * Resume a thread: only what has no recorded result is executed. Answers are matched by interrupt id or key. A thread
@@ -76,9 +77,12 @@ async function goOn(session: Session, options: ResumeOptions<GraphTypes>): Promi
 
 /** Its last superstep is saved, and was not to pass for a success: whoever resumes it lets it count. */
 async function completeFailed(session: Session, saved: Saved): Promise<RunResult<State>> {
-  const { world, run } = session;
   const fact = endingOf(session, { type: "run.completed", steps: 0 });
-  await release(saved.store, run.thread, saved.claim, world, runRow(session, "done"), fact.rows);
+  try {
+    await written(session, saved, { run: runRow(session, "done"), events: fact.rows, release: true });
+  } catch (error) {
+    return stopOnError(session, error);
+  }
   fact.tell();
   return drive(session);
 }

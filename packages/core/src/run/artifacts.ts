@@ -3,7 +3,7 @@
  * whole. Bodies go to the store in the write that records the outcome, or to a store of artifacts of their own before it.
  */
 import { fromBase64 } from "../base/base64.ts";
-import { describeThrown, toErrorRecord } from "../base/errors.ts";
+import { describeThrown } from "../base/errors.ts";
 import { deepestLevel, isPlainObject } from "../base/json.ts";
 import type { ArtifactBlock, ContentBlock, FileBlock, ImageBlock } from "../model/message.ts";
 import { type ArtifactRow, type ArtifactStore, type ArtifactWrite, handleOf, keyOfBody } from "../tool/artifact.ts";
@@ -16,6 +16,7 @@ import type { ToolSpec } from "../tool/tool.ts";
 import { ToolError } from "../tool/tool-error.ts";
 import { whenAborted } from "./abort.ts";
 import { type CallAtWork, event, facts } from "./call-at-work.ts";
+import { recordOf } from "./error-record.ts";
 
 /** Whether artifacts of the call are kept anywhere. */
 export function keepsArtifacts({ session, node }: CallAtWork): boolean {
@@ -124,7 +125,8 @@ function withheldUnless(
   result: ToolResult,
   drafts: readonly ArtifactDraft[],
 ): Given {
-  const texts = drafts.map(asText);
+  // Bytes are seen to be text only now: the secrets in them were not.
+  const texts = drafts.length === 0 ? drafts : call.session.mask.hide(drafts.map(asText));
   if (redact === undefined) return { result, drafts: texts.map((draft) => ({ ...draft, redaction: "none" })) };
   try {
     return { result: redactedResult(redact, result), drafts: texts.map((draft) => redactedDraft(redact, draft)) };
@@ -132,7 +134,7 @@ function withheldUnless(
     const { session, block } = call;
     session.world.log("error", `a result of the tool "${block.name}" was withheld: its redaction failed`, {
       callId: block.id,
-      error: toErrorRecord(thrown),
+      error: recordOf(session, thrown),
     });
     const text = `The tool "${block.name}" ran, but its result is withheld: it could not be redacted.`;
     return { result: resultOfError(new ToolError("invalid_output", text), facts(call, result.attempts)), drafts: [] };
@@ -375,9 +377,9 @@ async function putInto(
       session.world.log("warn", `the artifact "${name}" of the tool "${block.name}" could not be kept`, {
         callId: block.id,
         key,
-        error: toErrorRecord(thrown),
+        error: recordOf(session, thrown),
       });
-      event(call, { type: "tool.artifact_lost", key, name, error: describeThrown(thrown) });
+      event(call, { type: "tool.artifact_lost", key, name, error: session.mask.hide(describeThrown(thrown)) });
     }
   }
   return lost;

@@ -12,8 +12,8 @@ export interface RunAtWork {
   readonly run: string;
   readonly branch: string;
   readonly stop: (why: Stopped) => void;
-  /** A message has come that steers it. */
-  readonly arrived: () => void;
+  /** Letters with these ids have come that steer it. */
+  readonly arrived: (ids: readonly string[]) => void;
 }
 
 /** A queued run whose caller waits for it in this process. */

@@ -1,12 +1,14 @@
 /** Whether a call is let in among the others of its message: in call order where slots are counted, and never twice. */
 import type { EffectRow } from "../checkpoint/journal.ts";
 import type { CallAtWork, OpenCall } from "./call-at-work.ts";
+import { elsewhereQuestion } from "./call-elsewhere.ts";
+import { clientQuestion } from "./client-call.ts";
 import type { Decided } from "./decide-call.ts";
 import { prepare } from "./prepare-call.ts";
 import type { TaskScope } from "./scope.ts";
 import type { Session } from "./session.ts";
 
-/** Whether it goes on with what was begun before: its start is recorded, or a person has answered a question about it. */
+/** Whether it goes on with what was begun before: its start is recorded, or a question about it has its answer. */
 export function hasBegun(
   { saved, within }: Session,
   { task }: TaskScope,
@@ -15,7 +17,8 @@ export function hasBegun(
 ): boolean {
   if (known !== undefined) return true;
   if (saved === undefined || saved.interrupts.size === 0) return false;
-  return saved.interrupts.get(`${within?.ids ?? ""}${task.id}:${block.id}`)?.answer !== undefined;
+  const questions = [`${task.id}:${block.id}`, clientQuestion(task, block.id), elsewhereQuestion(task, block.id)];
+  return questions.some((id) => saved.interrupts.get(`${within?.ids ?? ""}${id}`)?.answer !== undefined);
 }
 
 /** What is decided about the call. Where slots are counted, calls are decided about in their order. */

@@ -3,6 +3,7 @@
  * when it stands in the same task with the same tool and the same arguments, the second of two alike being the second there.
  */
 import { deepFreeze } from "../base/json.ts";
+import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../tool/approval.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
@@ -32,7 +33,7 @@ export function meetElsewhere(
   const { block, scope } = call;
   const about = { callId: block.id, tool: block.name, args: shownArgs(call), idempotencyKey, startedAt };
   const asked = scope.consult({
-    id: `${scope.task.id}:${block.id}/elsewhere:${inDoubtKey}`,
+    id: elsewhereQuestion(scope.task, block.id),
     key: inDoubtKey,
     payload: { ...about, alreadyOn: found.branch, ...(result === undefined ? {} : { outcome: result }) },
     schema: jsonSchemaOf(inDoubtAnswer),
@@ -41,6 +42,11 @@ export function meetElsewhere(
   const answer = asked.answer as InDoubtAnswer;
   if (!answer.happened) return undefined;
   return { kind: "happened", found, result: answer.content === undefined && result !== undefined ? result : answer };
+}
+
+/** The id of the question whether what happened there counts here. */
+export function elsewhereQuestion({ id }: Pick<Task, "id">, call: string): string {
+  return `${id}:${call}/elsewhere:${inDoubtKey}`;
 }
 
 /** The call on each branch that made it. */

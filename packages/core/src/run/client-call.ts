@@ -1,6 +1,7 @@
 /** A call of a tool without a body: a question under the tool's name, whose answer is what the tool returns. */
 import { StatewrightError } from "../base/errors.ts";
 import { fingerprint } from "../base/ids.ts";
+import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { clientAnswer, clientOutput } from "../tool/client-tool.ts";
 import { jsonSchemaOf, modelToolOf } from "../tool/model-tool.ts";
@@ -19,7 +20,7 @@ export function askClient(
   const { timeoutMs } = spec;
   if (!Object.hasOwn(session.plan.graph.interrupts, spec.name)) throw undeclared(call, spec.name);
   const asked = scope.consult({
-    id: `${scope.task.id}/client:${block.id}`,
+    id: clientQuestion(scope.task, block.id),
     key: spec.name,
     payload: { callId: block.id, tool: spec.name, args: shownArgs(call) },
     schema: jsonSchemaOf(clientAnswer(spec)),
@@ -34,6 +35,11 @@ export function askClient(
       throw ToolError.timeout(timeoutMs ?? 0);
     },
   };
+}
+
+/** The id of the question that such a call is. */
+export function clientQuestion({ id }: Pick<Task, "id">, call: string): string {
+  return `${id}/client:${call}`;
 }
 
 /** A tool that came into the registry after the graph was made. */

@@ -84,15 +84,15 @@ export async function commitStep(
   const fold = (outside: readonly Write[]): StepResult =>
     superstep(session.plan, session.step + 1, before, finished, outside);
   const plain = fold([]);
-  const { result, letters, left } = session.inbox.mayHold()
+  const { result, letters } = session.inbox.mayHold()
     ? await takeLetters(session, plain, fold)
-    : { result: plain, letters: [], left: false };
+    : { result: plain, letters: [] };
   admitStep(session, finished, result);
   const nodes = nodesWith(finished.map(({ task }) => task));
   const last = failure === undefined ? {} : { last: failedBy(session, failure) };
   const longTerm = changesIn(finished);
   await commit(session, result, { nodes, source: "step", began, first: false, letters, longTerm, ...last });
-  if (session.within === undefined) session.inbox.passed(letters, left);
+  if (session.within === undefined) session.inbox.passed(letters);
 }
 
 /** The nodes of tasks, each once. */

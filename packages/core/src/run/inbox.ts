@@ -31,12 +31,12 @@ export interface Inbox {
   readonly waiting: () => Promise<readonly Letter[]>;
   /** Keep a letter; it is kept when the promise resolves. */
   readonly put: (kind: LetterKind, messages: readonly Message[]) => Promise<void>;
-  /** A message has come that steers. */
-  readonly arrived: () => void;
-  /** Fires when a message steers; one signal for all who ask until the superstep is over. */
+  /** Letters with these ids have come that steer. */
+  readonly arrived: (ids: readonly string[]) => void;
+  /** Fires while a message steers that the state does not hold; one signal for all who ask until the superstep is over. */
   readonly steered: () => AbortSignal;
-  /** The superstep is over: these letters are in the state, and `left` says whether others wait that steer. */
-  readonly passed: (taken: readonly Letter[], left: boolean) => void;
+  /** The superstep is over: these letters are in the state. */
+  readonly passed: (taken: readonly Letter[]) => void;
 }
 
 /** Where the inbox of a run with a store is. */
@@ -52,37 +52,48 @@ export function createInbox(plan: Plan, world: World, place: InboxPlace | undefi
   const hears = hearsMessages(plan);
   let kept: readonly Letter[] = [];
   let steering: AbortController | undefined;
-  let hasSpoken = false;
+  /** Ids of letters that steer and are not in the state, as far as they were told of or seen. */
+  const steers = new Set<string>();
 
-  function arrived(): void {
-    hasSpoken = true;
+  function arrived(ids: readonly string[]): void {
+    if (!hears) return;
+    for (const id of ids) steers.add(id);
     steering?.abort(spoken());
+  }
+
+  async function letters(): Promise<readonly Letter[]> {
+    if (place === undefined) return kept;
+    const rows = await place.store.inbox(place.thread, place.branch);
+    return rows.map((row) => letterOf(place.codec, row));
   }
 
   return {
     mayHold: place === undefined ? () => kept.length > 0 : () => hears,
     waiting: async () => {
-      if (place === undefined) return kept;
-      const rows = await place.store.inbox(place.thread, place.branch);
-      return rows.map((row) => letterOf(place.codec, row));
+      const before = [...steers];
+      const found = await letters();
+      // Word of a letter may come when it was taken in already.
+      for (const id of before) if (!found.some((letter) => letter.id === id)) steers.delete(id);
+      for (const { id, kind } of found) if (kind === "steer") steers.add(id);
+      return found;
     },
     put: async (kind, messages) => {
       refuseDeaf(plan);
       if (place !== undefined) return post(place, world, kind, messages);
-      kept = [...kept, { id: freshId("letter_", world.random), kind, messages: deepFreeze(messages) }];
-      if (kind === "steer") arrived();
+      const id = freshId("letter_", world.random);
+      kept = [...kept, { id, kind, messages: deepFreeze(messages) }];
+      if (kind === "steer") arrived([id]);
     },
     arrived,
     steered: () => {
       steering ??= new AbortController();
-      if (hasSpoken) steering.abort(spoken());
+      if (steers.size > 0) steering.abort(spoken());
       return steering.signal;
     },
-    passed: (taken, left) => {
+    passed: (taken) => {
       if (taken.length > 0) kept = kept.filter((letter) => !taken.includes(letter));
-      if (!hasSpoken && steering === undefined) return;
+      for (const { id } of taken) steers.delete(id);
       steering = undefined;
-      hasSpoken = left;
     },
   };
 }
@@ -117,7 +128,7 @@ export async function post(
   const text = codec.encode(messages, "the messages");
   const row = await store.post({ thread, branch, id, kind, messages: text, at: world.clock.now() });
   const atWork = deskOf(store).atWork.get(thread);
-  if (kind === "steer" && atWork?.branch === row.branch) atWork.arrived();
+  if (kind === "steer" && atWork?.branch === row.branch) atWork.arrived([row.id]);
 }
 
 function letterOf(codec: Codec, { id, kind, messages }: LetterRow): Letter {

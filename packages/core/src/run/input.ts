@@ -25,7 +25,7 @@ export async function inputStep(session: Session, writes: readonly Write[]): Pro
   const result = { state, deltas, ...firstTasks(plan, step, state) };
   admitStep(session, [], result);
   await commitInput(session, result, "input", letters);
-  if (session.within === undefined) session.inbox.passed(letters, false);
+  if (session.within === undefined) session.inbox.passed(letters);
 }
 
 /** Parse the input. For a channel with a reducer it is the whole value, not one write. Throws `invalid_input`. */

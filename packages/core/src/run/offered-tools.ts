@@ -44,13 +44,20 @@ const unchanged: ChangedRegistries = new Map();
 
 /** Remember the tools that a message was asked for with, so that one that is replaced or removed meanwhile answers its calls. */
 export function rememberTools(message: AssistantMessage, registries: ChangedRegistries): void {
-  if (registries.size > 0) atRequest.set(message, registries);
+  atRequest.set(message, registries);
 }
 
-/** The tool that a call is of; undefined when there is none, or when it was removed in another process. */
-export function toolFor(node: ToolNode<never, never>, { block, message }: OpenCall): Tool<never, never> | undefined {
-  const then = atRequest.get(message)?.get(node.registry) ?? node.defined;
-  return then.get(block.name) ?? node.registry.get(block.name);
+/**
+ * The tool that a call is of; undefined when there is none, or when it was removed in another process. A message that comes
+ * from the store is of a request that nobody remembers: the tool of that name is the one that there is now.
+ */
+export function toolFor(
+  { registry, defined }: ToolNode<never, never>,
+  { block, message }: OpenCall,
+): Tool<never, never> | undefined {
+  const asked = atRequest.get(message);
+  if (asked === undefined) return registry.get(block.name) ?? defined.get(block.name);
+  return (asked.get(registry) ?? defined).get(block.name) ?? registry.get(block.name);
 }
 
 /** Whether the model was shown the tool that it called. */

@@ -7,7 +7,7 @@ import type { ToolNode } from "../define/tool-node.ts";
 import { ToolError } from "../tool/tool-error.ts";
 import { hearsMessages, type Letter } from "./inbox.ts";
 import type { Session } from "./session.ts";
-import { lookInto } from "./take-letters.ts";
+import { lookInto, steeringIn } from "./take-letters.ts";
 
 /** Look whether calls that have not begun are to be skipped; gives the answer that they get. */
 export async function lookForSteering(
@@ -17,9 +17,9 @@ export async function lookForSteering(
   const { inbox, within, abort, plan } = session;
   if (steering === "finish-batch" || !inbox.mayHold()) return undefined;
   if (within !== undefined || abort.signal.aborted || !hearsMessages(plan)) return undefined;
-  const steer = (await lookInto(session)).filter(({ kind }) => kind === "steer");
+  const steer = steeringIn(await lookInto(session));
   if (steer.length === 0 || abort.signal.aborted) return undefined;
-  inbox.arrived();
+  inbox.arrived(steer.map(({ id }) => id));
   return new ToolError("skipped", `Skipped: ${sourceOf(steer)} is queued and comes first.`);
 }
 
@@ -32,9 +32,9 @@ export function watchInbox(session: Session): () => void {
   if (saved === undefined || saved.store.local === true || within !== undefined || !inbox.mayHold()) return neverBegun;
   let isOver = false;
   const look = async (): Promise<void> => {
-    const hasSpoken = (await lookInto(session)).some(({ kind }) => kind === "steer");
+    const steer = steeringIn(await lookInto(session));
     if (isOver) return;
-    if (hasSpoken) inbox.arrived();
+    if (steer.length > 0) inbox.arrived(steer.map(({ id }) => id));
     else cancel = world.schedule.after(lookAgainMs, () => void look());
   };
   let cancel = world.schedule.after(lookAgainMs, () => void look());

@@ -19,8 +19,6 @@ import type { StepResult } from "./superstep.ts";
 export interface Taking {
   readonly result: StepResult;
   readonly letters: readonly Letter[];
-  /** Whether others wait that steer. */
-  readonly left: boolean;
 }
 
 /** The letters that a superstep takes in besides what it has come to; `again` folds it with more writes. */
@@ -29,27 +27,30 @@ export async function takeLetters(
   result: StepResult,
   again: (writes: readonly Write[]) => StepResult,
 ): Promise<Taking> {
-  const none = { result, letters: [], left: false };
+  const none = { result, letters: [] };
   if (!mayTake(session, result.state)) return none;
   const waiting = await lookInto(session);
   if (waiting.length === 0) return none;
   const steering = chosen(session, waiting, "steer");
-  const left = waiting.filter(({ kind }) => kind === "steer").length > steering.length;
   const ends = result.tasks.length === 0;
   const choices = [steering, ...(ends ? [chosen(session, waiting, "followUp")] : [])];
   for (const letters of choices) {
     if (letters.length === 0) continue;
     const taking = withLetters(session, letters, again);
-    if (taking !== undefined && taking.tasks.length > 0)
-      return { result: taking, letters, left: left && letters === steering };
+    if (taking !== undefined && taking.tasks.length > 0) return { result: taking, letters };
   }
-  return { ...none, left: waiting.some(({ kind }) => kind === "steer") };
+  return none;
+}
+
+/** Those letters that steer. */
+export function steeringIn(letters: readonly Letter[]): readonly Letter[] {
+  return letters.filter(({ kind }) => kind === "steer");
 }
 
 /** What steered a thread that no run has taken in: it stands before the input of the next run. */
 export async function lettersBefore(session: Session): Promise<readonly Letter[]> {
   if (!mayTake(session, session.state)) return [];
-  return (await lookInto(session)).filter(({ kind }) => kind === "steer");
+  return steeringIn(await lookInto(session));
 }
 
 /** What these letters write. */

@@ -60,7 +60,8 @@ export async function runToolCall(
   const inspect = inspectCall(session, scope, open.block.id, first);
   let [at] = first;
   const { block } = open;
-  const known = session.saved?.journal.get(journalKey(session.step, scope.task.id, block.id));
+  const place = journalKey(session.step, scope.task.id, block.id);
+  const known = session.saved?.journal.get(place);
   const call: CallAtWork = {
     ...open,
     session,
@@ -85,9 +86,10 @@ export async function runToolCall(
     artifacts: undefined,
     longTerm: undefined,
   };
-  if (known?.state === "ok") {
+  const attempts = known?.state === "ok" ? known.attempts : attemptsHere(session, place);
+  if (attempts !== undefined) {
     seeChanges(call);
-    if (known.attempts > 0) set.limit?.take(true);
+    if (attempts > 0) set.limit?.take(true);
     return { kind: "answered", result: await recorded(call, "pure", () => unreachable(call)) };
   }
   if (skips !== undefined && isSkipped(call)) return skip(call, skips);
@@ -147,6 +149,12 @@ export async function runToolCall(
   } finally {
     locks?.release();
   }
+}
+
+/** How often a call was attempted that this process has answered before; nothing for one that has no answer yet. */
+function attemptsHere({ outcomes }: Session, place: string): number | undefined {
+  const known = outcomes.get(place);
+  return known !== undefined && "value" in known ? attemptsOf(known.value as ToolResult) : undefined;
 }
 
 /** Whether steering keeps it from running: it has not begun, and its tool does not say otherwise. */

@@ -48,6 +48,14 @@ const dispositions: Readonly<Record<ToolErrorKind, ToolErrorDisposition>> = {
   unavailable: "retry",
 };
 
+/** Every kind there is. */
+export const toolErrorKinds: readonly string[] = Object.keys(dispositions);
+
+/** Tell whether a value names a kind of tool error. */
+export function isToolErrorKind(value: unknown): boolean {
+  return typeof value === "string" && toolErrorKinds.includes(value);
+}
+
 const brand: unique symbol = Symbol.for("statewright.toolError") as never;
 
 /** A failure that a tool throws on purpose; becomes the call's answer, which the model reads. */

@@ -27,7 +27,7 @@ import type { JsonSchemaInput } from "./json-schema.ts";
 import { ofAttempt } from "./long-term.ts";
 import { modelToolOf } from "./model-tool.ts";
 import type { ToolOutput, ToolResult, ToolReturn } from "./result.ts";
-import type { ToolErrorKind, ToolErrorPolicy } from "./tool-error.ts";
+import { isToolErrorKind, type ToolErrorKind, type ToolErrorPolicy, toolErrorKinds } from "./tool-error.ts";
 import { checkToolName } from "./tool-name.ts";
 
 /** Facts about what a tool touches, for policies. A tool without them is `unclassified`: it runs, and policies see the word. */
@@ -411,8 +411,49 @@ function checkKinds(tool: string, parts: { readonly [Part in keyof ToolSpec]?: u
   );
   const owner = `the tool "${tool}"`;
   checkEffect(owner, effect, "invalid_tool");
-  if (safety !== undefined) checkOptions(`the safety of ${owner}`, safety, safetyOptions, "invalid_tool");
-  if (execution !== undefined) checkOptions(`the execution of ${owner}`, execution, executionOptions, "invalid_tool");
+  if (safety !== undefined) {
+    checkOptions(`the safety of ${owner}`, safety, safetyOptions, "invalid_tool");
+    checkSafety(tool, safety as { readonly [Part in keyof ToolSafety]?: unknown });
+  }
+  if (execution !== undefined) {
+    checkOptions(`the execution of ${owner}`, execution, executionOptions, "invalid_tool");
+    const { mode, lock, onSteer } = execution as { readonly [Part in keyof ToolExecution]?: unknown };
+    must("execution.mode", mode, isOneOf(mode, ["parallel", "sequential"]), '"parallel" or "sequential"');
+    must(
+      "execution.lock",
+      lock,
+      lock === undefined || typeof lock === "function",
+      "a function that gives a list of names",
+    );
+    must("execution.onSteer", onSteer, isOneOf(onSteer, ["skip", "run"]), '"skip" or "run"');
+  }
+}
+
+/** Policies go by these words: one that is misspelt would pass for a tool that says nothing. */
+function checkSafety(tool: string, safety: { readonly [Part in keyof ToolSafety]?: unknown }): void {
+  const { access, network, filesystem, process, spend, confirm, roots } = safety;
+  const must = mustBe(tool);
+  const isAccess = isOneOf(access, ["read", "write", "destructive", "unclassified"]);
+  must("safety.access", access, isAccess, '"read", "write", "destructive" or "unclassified"');
+  must("safety.network", network, isFlag(network) || areTexts(network), "true, false or a list of hosts");
+  must("safety.filesystem", filesystem, isOneOf(filesystem, ["none", "read", "write"]), '"none", "read" or "write"');
+  must("safety.process", process, isFlag(process), "true or false");
+  const isSpend = isFlag(spend) || (isPlainObject(spend) && typeof spend["maxUsd"] === "number");
+  must("safety.spend", spend, isSpend, "true, false or { maxUsd }");
+  must("safety.confirm", confirm, isOneOf(confirm, ["never", "always", "policy"]), '"never", "always" or "policy"');
+  must("safety.roots", roots, roots === undefined || areTexts(roots), "a list of folders");
+}
+
+function isOneOf(given: unknown, words: readonly string[]): boolean {
+  return given === undefined || (typeof given === "string" && words.includes(given));
+}
+
+function isFlag(given: unknown): boolean {
+  return given === undefined || typeof given === "boolean";
+}
+
+function areTexts(given: unknown): boolean {
+  return Array.isArray(given) && given.every((each) => typeof each === "string");
 }
 
 /** Refuse functions that are none, and injections that nothing of ours made. */
@@ -531,6 +572,9 @@ function checkToolPolicy(
   }
   if (retry === undefined) return;
   checkRetry(`the tool "${name}"`, retry);
+  const { on } = retry;
+  const isOn = on === undefined || typeof on === "function" || (Array.isArray(on) && on.every(isToolErrorKind));
+  mustBe(name)("retry.on", on, isOn, `a function, or a list of ${toolErrorKinds.join(", ")}`);
   if (effect !== "once" || retry.attempts === 1) return;
   const onlyUnavailable = Array.isArray(retry.on) && retry.on.every((kind) => kind === "unavailable");
   if (onlyUnavailable) return;

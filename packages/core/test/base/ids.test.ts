@@ -20,6 +20,12 @@ test.each(["", "a b", "a/b", "é", "a".repeat(129), "a\n", "\ud800", "__proto__"
   },
 );
 
+test("a name that every object has is refused for what it is, not for its characters", async () => {
+  const { message } = await failureOf(() => checkId("thread", "__proto__"), "invalid_id");
+  expect(message).toContain("objects have this name by themselves");
+  expect(message).not.toContain("A-Z");
+});
+
 test("an id that is no text is refused", async () => {
   await failureOf(() => checkId("thread", 7 as never), "invalid_id");
 });

@@ -9,6 +9,7 @@ import {
   interruptFor,
   isStatewrightError,
   memoryStore,
+  steer,
   toolNode,
 } from "../../src/index.ts";
 import {
@@ -150,6 +151,27 @@ test("the answer outlives the process that took it, and the call is not in doubt
   store.crash();
   const end = await picking({ store: store.peer() }).again().result;
   expect([end.status, answersIn(end).map(textIn)]).toEqual(["done", ["red"]]);
+});
+
+test("what the application has answered is not skipped for what the user says meanwhile", async () => {
+  const store = memoryStore();
+  const wait = defineTool({
+    name: "wait",
+    description: "Wait.",
+    input: z.object({}),
+    effect: "pure",
+    run: () => "waited",
+  });
+  const loop = picking({
+    store,
+    tools: [wait, pickColour],
+    strategy: "sequential",
+    turns: [[call("wait"), call("pick_colour", { title: "Wall" }, "c1")], ["ok"]],
+  });
+  await loop.start().result;
+  await steer(loop.graph, { store, thread: "t", input: "hurry", world: loop.world });
+  const end = await loop.again({ pick_colour: "red" }).result;
+  expect(answersIn(end).map(textIn)).toEqual(["waited", "red"]);
 });
 
 describe("a definition", () => {

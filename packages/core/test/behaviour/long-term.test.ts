@@ -17,6 +17,7 @@ import {
   type MemoryStore,
   memoryCache,
   memoryStore,
+  messages,
   modelToolOf,
   type NodeRuntime,
   resume,
@@ -24,6 +25,7 @@ import {
   START,
   type Store,
   subgraph,
+  toolNode,
 } from "../../src/index.ts";
 import { deferred, failureOf, leftToDie } from "../support/failure.ts";
 import { Chat, call, Desk, eventsOf, talk, textIn, toolLoop } from "../support/tool-loop.ts";
@@ -392,6 +394,66 @@ describe("a graph inside a graph", () => {
       halted.resolve();
       expect((await handle.result).state).toEqual({ log: ["first", "first", "second"] });
       expect(await seen(notesIn(store))).toEqual({ first: 1, second: 2 });
+    },
+  );
+
+  test.each(["per-call", "none"] as const)(
+    "with its state kept %s: what a call has put stays when its siblings are tried again, and no hook sees it twice",
+    async (persistence) => {
+      const store = memoryStore();
+      const world = virtualWorld();
+      const hooked: string[] = [];
+      const Talk = defineState({ messages: messages() });
+      const put = defineTool({
+        name: "put",
+        description: "Put.",
+        input: z.object({}),
+        effect: "idempotent",
+        run: async (_args, { longTerm: open }) => {
+          await open("notes").put("first", 1);
+          return "kept";
+        },
+      });
+      const say = defineTool({
+        name: "say",
+        description: "Say.",
+        input: z.object({}),
+        effect: "pure",
+        run: () => "said",
+      });
+      const inner = defineGraph({ name: "inner", state: Talk })
+        .nodes({
+          tools: toolNode({
+            tools: [put, say],
+            strategy: "sequential",
+            middleware: [
+              {
+                name: "strict",
+                required: true,
+                beforeTool: ({ call: { name } }) => {
+                  hooked.push(name);
+                  if (hooked.join(" ") === "put say") throw new Error("not now");
+                  return undefined;
+                },
+              },
+            ],
+          }),
+        })
+        .edges({ [START]: "tools", tools: END });
+      const content = [call("put", {}, "a"), call("say", {}, "b")];
+      const asked = { role: "assistant", id: "m1", finish: "calls", content } as const;
+      const graph = defineGraph({ name: "outer", state: State })
+        .nodes({
+          ask: {
+            run: subgraph(inner, { persistence, input: () => ({ messages: [asked] }), output: () => undefined }),
+            retry: { attempts: 2, initialMs: 0, on: () => true },
+          },
+        })
+        .edges({ [START]: "ask", ask: END });
+      const handle = run(graph, { store, world, thread: "t" });
+      await world.advance(1_000);
+      expect([(await handle.result).status, hooked]).toEqual(["done", ["put", "say", "say"]]);
+      expect(await seen(notesIn(store))).toEqual({ first: 1 });
     },
   );
 });

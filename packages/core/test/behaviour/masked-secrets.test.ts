@@ -97,6 +97,28 @@ describe("secrets that a run has asked for", () => {
     expect(answersIn(told).map(textIn)).toEqual(["the bank refused the key [secret]"]);
   });
 
+  test("are not in artifacts either, also where their text was given as bytes", async () => {
+    const store = memoryStore();
+    const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+    const keeps = leaking((text) => ({
+      content: "kept",
+      artifacts: [
+        { name: "text.txt", mimeType: "text/plain", body: `key=${text}` },
+        { name: "bytes.txt", mimeType: "text/plain", body: bytes(`bytes ${text}`) },
+        { name: "bytes.json", mimeType: "application/json", body: bytes(JSON.stringify({ text })) },
+      ],
+    }));
+    const done = await talk({ tools: [keeps], store, secrets: vault, turns: [[call("leak")], ["ok"]] });
+    expect(done.result.status).toBe("done");
+    const rows = await store.artifacts.list("t");
+    const bodies = await Promise.all(rows.map(({ key: body }) => store.artifacts.read("t", body)));
+    expect(bodies.map((body) => new TextDecoder().decode(body))).toEqual([
+      "key=[secret]",
+      "bytes [secret]",
+      '{"text":"[secret]"}',
+    ]);
+  });
+
   test("E72 are in no error that a run stores, tells or is rejected with, nor in what caused it", async () => {
     const fails: Readonly<Record<string, DeskTool>> = {
       "a tool that fails the run": leaking((text) => Promise.reject(new Error(`no: ${text}`)), { onError: "fail" }),

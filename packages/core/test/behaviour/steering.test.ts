@@ -295,6 +295,104 @@ describe("skipped calls", () => {
     expect(answersIn(soft).map(textIn)).toEqual(["spoken to at 5"]);
   });
 
+  describe("what was said before a tool begins is known to it", () => {
+    /** It waits for a minute, or until somebody speaks. */
+    const patient = (world: VirtualWorld): DeskTool =>
+      defineTool({
+        name: "wait",
+        description: "Wait.",
+        input: z.object({}),
+        run: (_, { steered: signal }) =>
+          new Promise<string>((resolve) => {
+            const end = (): void => resolve(`${signal.aborted ? "spoken to" : "waited"} at ${world.clock.monotonic()}`);
+            world.schedule.after(60_000, end);
+            if (signal.aborted) end();
+            signal.addEventListener("abort", end, { once: true });
+          }),
+      });
+
+    test.each(["with a store", "without a store"])("when it was said while the model spoke, %s", async (way) => {
+      const world = virtualWorld();
+      const handles: RunHandle<ChatState>[] = [];
+      const speak = (): void => void handles[0]?.steer("stop");
+      const loop = toolLoop({
+        tools: [patient(world)],
+        world,
+        ...(way === "without a store" ? { store: "none" } : {}),
+        turns: [
+          () => {
+            speak();
+            return [call("wait", {}, "a")];
+          },
+          [call("wait", {}, "b")],
+          ["ok"],
+        ],
+      });
+      handles.push(loop.start());
+      await world.advance(120_000);
+      const result = await handles[0]?.result;
+      // Once it is in the state it steers nobody any more.
+      expect(result && told(result.state).slice(2)).toEqual([
+        "a: spoken to at 0",
+        "user: stop",
+        "assistant",
+        "b: waited at 60000",
+        "assistant",
+      ]);
+    });
+
+    test("when it was said while the superstep before was being saved", async () => {
+      const world = virtualWorld();
+      const handles: RunHandle<ChatState>[] = [];
+      const store = memoryStore();
+      let hasSpoken = false;
+      const loop = toolLoop({
+        tools: [patient(world)],
+        world,
+        turns: [[call("wait", {}, "a")], [call("wait", {}, "b")], ["ok"]],
+        store: {
+          ...store,
+          commit: (commit, saved) => {
+            const isLate = !hasSpoken && commit.checkpoint?.row.nodes[0] === "tools";
+            if (!isLate) return store.commit(commit, saved);
+            hasSpoken = true;
+            void handles[0]?.steer("stop").then(() => store.commit(commit, saved));
+          },
+        },
+      });
+      handles.push(loop.start());
+      await world.advance(120_000);
+      const result = await handles[0]?.result;
+      expect(result && answersIn(result).map(textIn)).toEqual(["waited at 60000", "spoken to at 60000"]);
+    });
+
+    test("but not what was taken in before word of it came", async () => {
+      const world = virtualWorld();
+      const handles: RunHandle<ChatState>[] = [];
+      const store = memoryStore();
+      const loop = toolLoop({
+        tools: [slow(world, 10), patient(world)],
+        world,
+        turns: [works("x"), works("y"), [call("wait", {}, "a")], ["ok"]],
+        store: {
+          ...store,
+          post: async (letter) => {
+            const row = await store.post(letter);
+            await new Promise<void>((resolve) => world.schedule.after(15, resolve));
+            return row;
+          },
+        },
+      });
+      handles.push(loop.start());
+      await world.advance(5);
+      const sent = handles[0]?.steer("stop");
+      await world.advance(120_000);
+      await sent;
+      const result = await handles[0]?.result;
+      expect(result && answersIn(result).map(textIn)).toEqual(["x", "y", "waited at 60020"]);
+    });
+  });
+
   test("skipped calls pass the after hooks like every other", async () => {
     const seen: string[] = [];
     const once = await steered({

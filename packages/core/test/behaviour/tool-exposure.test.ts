@@ -5,6 +5,7 @@ import {
   defineMiddleware,
   defineTool,
   type InvalidCallPolicy,
+  interruptFor,
   isStatewrightError,
   type Middleware,
   memoryStore,
@@ -194,6 +195,22 @@ describe("what was shown is known when the calls are answered", () => {
       ["added", "kept"],
       ["added", "kept"],
     ]);
+  });
+
+  test("a tool that was replaced after its graph was defined is the one that a person lets through, and that runs then", async () => {
+    const tool = (mark: string) =>
+      defineTool({ name: "act", description: `Acts, ${mark}.`, input: z.object({}), effect: "pure", run: () => mark });
+    const registry = toolRegistry([tool("old")]);
+    const loop = toolLoop({
+      tools: registry,
+      middleware: [defineMiddleware({ name: "asks", beforeTool: ({ call: made }) => interruptFor(made, "may it?") })],
+      turns: [[call("act", {}, "a")], ["ok"]],
+    });
+    registry.replace(tool("new"));
+    expect((await loop.start().result).status).toBe("waiting");
+    expect(loop.requests[0]?.tools.map(({ description }) => description)).toEqual(["Acts, new."]);
+    const end = await loop.again({ approve: true }).result;
+    expect([end.status, answersIn(end).map(textIn)]).toEqual(["done", ["new"]]);
   });
 
   test("T51 after a crash too: the message says what was shown, and no request does", async () => {

@@ -12,6 +12,8 @@ import {
   resume,
   run,
   START,
+  StatewrightError,
+  type Store,
   subgraph,
   ToolError,
   type ToolErrorPolicy,
@@ -154,6 +156,20 @@ describe("a failure that policy does not leave to the model", () => {
     expect((await store.thread("t"))?.status).toBe("failed");
     const state = await getState(graph, { store, thread: "t" });
     checkTranscript(state?.state.messages ?? []);
+    // What the store does not take is not told as done either.
+    const failing: Store = {
+      ...store,
+      commit: (commit, told) => {
+        if (commit.run?.status === "done") told(new StatewrightError("store_failed", { what: "no", next: "later" }));
+        else store.commit(commit, told);
+      },
+    };
+    const unsaved = resume(graph, { store: failing, thread: "t" });
+    const events: string[] = [];
+    unsaved.on(({ type }) => events.push(type));
+    const refused = await unsaved.result.catch((thrown: unknown) => thrown);
+    expect([isStatewrightError(refused, "store_failed"), events]).toEqual([true, ["run.failed"]]);
+    expect((await store.thread("t"))?.status).toBe("failed");
     expect((await resume(graph, { store, thread: "t" }).result).status).toBe("done");
     expect((await store.thread("t"))?.status).toBe("done");
     expect((await resume(graph, { store, thread: "t" }).result).status).toBe("done");

@@ -1,4 +1,5 @@
 /** The long-term store outside of runs: what it takes, what it finds, what it refuses. */
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   createCodec,
@@ -105,6 +106,47 @@ describe("an item that ends", () => {
     expect((await notes.list()).map(({ key }) => key)).toEqual(["live"]);
     await world.advance(1_000);
     expect(await notes.list()).toEqual([]);
+  });
+
+  test("is swept when its own last end has come, whatever ends were put, taken back and moved before", async () => {
+    const key = fc.constantFrom("a", "b", "c", "d", "e");
+    const change = fc.oneof(
+      fc.record({ put: key, ttlMs: fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }) }),
+      fc.record({ read: key }),
+      fc.record({ drop: key }),
+      fc.record({ wait: fc.integer({ min: 1, max: 5 }) }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { maxLength: 40 }), async (changes) => {
+        const { world, root, notes } = open();
+        const ends = new Map<string, { at: number; ttlMs: number }>();
+        for (const step of changes) {
+          const now = world.clock.now();
+          if ("put" in step) {
+            const { put, ttlMs } = step;
+            await notes.put(put, 1, ttlMs === undefined ? {} : { ttlMs, refreshOnRead: true });
+            ends.set(put, ttlMs === undefined ? { at: Infinity, ttlMs: 0 } : { at: now + ttlMs, ttlMs });
+          } else if ("read" in step) {
+            const end = ends.get(step.read);
+            expect((await notes.get(step.read)) !== undefined).toBe(end !== undefined && end.at > now);
+            if (end !== undefined && end.at > now && end.ttlMs > 0) end.at = now + end.ttlMs;
+          } else if ("drop" in step) {
+            await notes.delete(step.drop);
+            ends.delete(step.drop);
+          } else await world.advance(step.wait);
+        }
+        const now = world.clock.now();
+        const live = [...ends].flatMap(([name, { at }]) => (at > now ? [name] : []));
+        await root.sweep();
+        expect(await root.sweep()).toBe(0);
+        expect((await notes.list()).map(({ key: name }) => name)).toEqual(live.sort());
+        // Reading lets them live longer: after the longest time there are only those without an end.
+        await world.advance(9);
+        const left = (await notes.list()).length;
+        expect(left).toBe([...ends.values()].filter(({ at }) => at === Infinity).length);
+        expect(await root.sweep()).toBe(live.length - left);
+      }),
+    );
   });
 });
 

@@ -108,7 +108,7 @@ const shop = createAgent({
   state: Orders,
   tools,
   middleware: [refuseUnclassified(), confirmTools()],
-  maxToolConcurrency: 2,
+  strategy: "sequential",
   onInvalidCall: { not_advertised: "fail" },
   store,
 });
