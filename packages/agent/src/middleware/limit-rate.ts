@@ -41,43 +41,24 @@ export function limitRate(options: LimitRateOptions): Middleware {
       next: 'Give "wait" or "refuse"',
     });
   const limited = tools === undefined ? undefined : new Set(tools);
-  // When the last calls began: at most as many as the limit, oldest first.
-  const begun: number[] = [];
-  const waiting = new Set<object>();
-  /** When the call that stands behind so many others may begin. */
-  const turnBehind = (others: number, now: number): number => {
-    const begins = [...begun];
-    for (let at = 0; at <= others; at++) {
-      const oldest = begins.at(-calls);
-      begins.push(oldest === undefined ? now : Math.max(now, oldest + perMs));
-    }
-    return begins.at(-1) ?? now;
-  };
+  // When the last calls begin: at most as many as the limit, oldest first.
+  const turns: number[] = [];
   return defineMiddleware({
     name: "limitRate",
     required: true,
     beforeTool: async ({ call }, { clock, wait }) => {
       if (limited?.has(call.name) === false) return undefined;
-      const ticket = {};
-      waiting.add(ticket);
-      try {
-        for (;;) {
-          const now = clock.now();
-          const turn = turnBehind([...waiting].indexOf(ticket), now);
-          if (turn <= now) break;
-          if (over === "refuse")
-            throw new ToolError("limit", `Too many calls of "${call.name}". Try again in ${turn - now} ms.`, {
-              disposition: "repair",
-              retryAfterMs: turn - now,
-            });
-          await wait(turn - now);
-        }
-        begun.push(clock.now());
-        if (begun.length > calls) begun.shift();
-      } finally {
-        // One that was cancelled leaves its turn to those behind it.
-        waiting.delete(ticket);
-      }
+      const now = clock.now();
+      const oldest = turns.length < calls ? undefined : turns[0];
+      const turn = oldest === undefined ? now : Math.max(now, oldest + perMs);
+      if (turn > now && over === "refuse")
+        throw new ToolError("limit", `Too many calls of "${call.name}". Try again in ${turn - now} ms.`, {
+          disposition: "repair",
+          retryAfterMs: turn - now,
+        });
+      turns.push(turn);
+      if (turns.length > calls) turns.shift();
+      if (turn > now) await wait(turn - now);
       return undefined;
     },
   });

@@ -37,25 +37,6 @@ test("a cancel ends the wait: nothing more is called, and no timer stays", async
   expect(answers(end).map((text) => text.startsWith("!"))).toEqual([false, false, true, true]);
 });
 
-test("calls that were cancelled while they waited take no turn from those that come later", async () => {
-  const log: string[] = [];
-  const agent = desk({
-    tools: [noting(log, "ping")],
-    middleware: [limitRate({ calls: 1, perMs: 1_000 })],
-    script: [four, call("ping", { text: "e" }), say("ok")],
-  });
-  const handle = agent.run();
-  await agent.world.settle();
-  handle.cancel("enough");
-  await handle.result;
-  const next = agent.run("more").result;
-  await agent.world.settle();
-  expect(log).toEqual(["ping a"]);
-  await agent.world.advance(1_000);
-  expect(log).toEqual(["ping a", "ping e"]);
-  await next;
-});
-
 test("calls over the rate may be refused instead, with the time when to try again; tools that are not listed are free", async () => {
   const log: string[] = [];
   const agent = desk({
