@@ -11,7 +11,7 @@ import { afterAll, expect, test } from "vitest";
 import { answer, asking } from "../support/answering.ts";
 
 /** How many races; all with STATEWRIGHT_WHOLE=1, more by STATEWRIGHT_RACES. */
-const races = Number(process.env["STATEWRIGHT_RACES"] ?? (process.env["STATEWRIGHT_WHOLE"] === "1" ? 1_000 : 200));
+const races = Number(process.env["STATEWRIGHT_RACES"] ?? (process.env["STATEWRIGHT_WHOLE"] === "1" ? 1_000 : 100));
 const processRaces = Math.ceil(races / 20);
 
 const home = mkdtempSync(join(tmpdir(), "statewright-races-"));

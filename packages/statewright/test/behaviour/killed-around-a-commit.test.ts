@@ -1,4 +1,4 @@
-/** A real process is killed by SIGKILL at points around its commits, and another goes on: every third point, or all of them. */
+/** A real process is killed by SIGKILL at points around its commits, and another goes on: every sixth point, or all of them. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ test("I2 I3 I6 killed at each point around every commit, it ends as an uninterru
   const deaths = whole.lives.flatMap(({ points }, index) => points.map((point) => ({ point, life: index + 1 })));
   expect(deaths.length).toBeGreaterThan(30);
   const wrong: string[] = [];
-  const tried = process.env["STATEWRIGHT_WHOLE"] === "1" ? deaths : deaths.filter((_, nth) => nth % 3 === 0);
+  const tried = process.env["STATEWRIGHT_WHOLE"] === "1" ? deaths : deaths.filter((_, nth) => nth % 6 === 0);
   await inParallel(tried, async ({ point, life }) => {
     const where = `${point} of life ${life}`;
     const outcome = await killAt({ script, env, folder: place(where), point, life });
