@@ -90,11 +90,17 @@ export function refuseOldNode({ napi, node }: { readonly napi?: string; readonly
   });
 }
 
-/** Look at a file that has a log through a handle that cannot write: any other would copy the log into the file when it is closed. */
+/**
+ * Look at a file that has a log through a handle that cannot write: any other would copy the log into the file when it is
+ * closed. A file whose making was killed has a journal that has to be rolled back before anybody can read it: it is looked at
+ * when it is opened.
+ */
 function inspect(path: string, steps: Migrations): void {
   const db = new Database(path, { timeout: openTimeoutMs, readonly: true });
   try {
     check(db, path, steps);
+  } catch (thrown) {
+    if (!(thrown instanceof Database.SqliteError && thrown.code === "SQLITE_READONLY_ROLLBACK")) throw thrown;
   } finally {
     db.close();
   }

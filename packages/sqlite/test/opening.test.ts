@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
@@ -180,4 +180,24 @@ test("SQLite older than 3.51.3 is refused, and newer ones are compared by number
 test("a Node that would crash on the shipped SQLite is told what is needed", () => {
   expect(() => refuseOldNode({ napi: "9", node: "22.12.0" })).toThrow(/Node 22\.12\.0 .* Use Node 22\.14 or newer/);
   expect(() => refuseOldNode(process.versions)).not.toThrow();
+});
+
+test("a file whose maker was killed before its first write was whole is rolled back and made anew", async () => {
+  const half = join(home.path, "half.db");
+  const maker = new Database(half);
+  maker.pragma("cache_size = 5");
+  maker.exec("BEGIN; CREATE TABLE begun (text TEXT) STRICT;");
+  const insert = maker.prepare("INSERT INTO begun VALUES (?)");
+  for (let row = 0; row < 200; row++) insert.run("x".repeat(2_000));
+  // As a kill leaves them: pages in the file, and the journal that takes them back.
+  copyFileSync(half, file);
+  copyFileSync(`${half}-journal`, `${file}-journal`);
+  maker.close();
+  expect(() => new Database(file, { readonly: true }).pragma("user_version")).toThrow(
+    expect.objectContaining({ code: "SQLITE_READONLY_ROLLBACK" }),
+  );
+  await written();
+  const store = sqliteStore(file);
+  expect(await store.thread("t")).toMatchObject({ id: "t" });
+  store.close();
 });
