@@ -129,8 +129,8 @@ describe("a run that meets a full disk", () => {
       process.stdout.write("a small file system cannot be mounted here: the limit of file size stands for it\n");
       return;
     }
+    const store = sqliteStore(join(disk, "agent.db"));
     try {
-      const store = sqliteStore(join(disk, "agent.db"));
       const rounds = 60;
       const big = growing(diary, 60_000, rounds);
       await fill(store, 500_000);
@@ -145,8 +145,8 @@ describe("a run that meets a full disk", () => {
       expect(command("mount", "-o", "remount,size=40m", disk).status).toBe(0);
       expect((await resume(big, { store, thread: "t" }).result).status).toBe("done");
       expect(happened(diary)).toEqual(upTo(rounds));
-      store.close();
     } finally {
+      store.close();
       command("umount", disk);
     }
   });
