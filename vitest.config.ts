@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import process from "node:process";
 import { configDefaults, defineConfig } from "vitest/config";
 
@@ -10,6 +11,8 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, ...(process.env["STATEWRIGHT_WHOLE"] === "1" ? [] : ["**/*.whole.test.ts"])],
     // A process runs many files with the modules that it has loaded: loading them anew for each file took as long as the tests.
     isolate: false,
+    // The processes that tests start load the same modules: compiled once, four fifths of a start are saved.
+    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/compiled") },
     setupFiles: existsSync("test/setup.ts") ? ["test/setup.ts"] : [],
     // The tests of all packages run at once, perhaps on two cores. Nothing waits on purpose, so this stops only a hang.
     testTimeout: 120_000,

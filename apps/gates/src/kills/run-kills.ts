@@ -65,7 +65,7 @@ function oneDeath(folder: string, program: number, chance: Chance): Promise<Deat
   const child = spawn(process.execPath, ["--no-warnings", file, folder, String(program)], {
     stdio: ["ignore", "pipe", "pipe"],
     // Each life loads the same modules: the cache halves what a start costs.
-    env: { ...process.env, NODE_COMPILE_CACHE: join(folder, "compiled") },
+    env: { NODE_COMPILE_CACHE: join(folder, "compiled"), ...process.env },
   });
   const done: number[] = [];
   const wrong: string[] = [];

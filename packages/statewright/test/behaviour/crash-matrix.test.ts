@@ -16,7 +16,6 @@ const script = new URL("../support/matrix.ts", import.meta.url);
 const home = mkdtempSync(join(tmpdir(), "statewright-matrix-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 // Each life loads the same modules: the cache halves what a start costs.
-const env = { NODE_COMPILE_CACHE: join(home, "compiled") };
 const timeoutMs = 120_000;
 
 /** What may be done about the effect of the tool: it may be repeated, asked for, or neither. */
@@ -127,13 +126,13 @@ async function attempt(work: () => Promise<CrashOutcome>): Promise<Story | Error
 }
 
 async function oneCell(kind: Kind, id: Id): Promise<void> {
-  const run = { script, env, timeoutMs, args: [kind], folder: place(`${kind} ${id}`) };
+  const run = { script, timeoutMs, args: [kind], folder: place(`${kind} ${id}`) };
   cells.set(`${id} ${kind}`, await attempt(() => killAt({ ...run, point: pointOf(kind, 1, points[id].at) })));
 }
 
 /** Dies in a call, and then again at each point of the process that goes on, up to where it is in the call again. */
 async function recovery(kind: Kind): Promise<void> {
-  const run = { script, env, timeoutMs, args: [kind] };
+  const run = { script, timeoutMs, args: [kind] };
   const dead = place(`${kind} dead`);
   const point = pointOf(kind, 1, /^act 2 before its effect$/);
   const { lives } = await killAt({ ...run, folder: dead, point });
@@ -150,7 +149,7 @@ async function recovery(kind: Kind): Promise<void> {
 beforeAll(async () => {
   await inParallel(
     kinds.map((kind) => async () => {
-      whole.set(kind, await untilDone({ script, env, timeoutMs, args: [kind], folder: place(kind) }));
+      whole.set(kind, await untilDone({ script, timeoutMs, args: [kind], folder: place(kind) }));
     }),
   );
   await inParallel([
@@ -230,7 +229,7 @@ async function eachPair(): Promise<void> {
   const wrong: string[] = [];
   let pairs = 0;
   for (const kind of kinds) {
-    const run = { script, env, timeoutMs, args: [kind] };
+    const run = { script, timeoutMs, args: [kind] };
     const deaths = (whole.get(kind)?.lives ?? []).flatMap(({ points: came }, life) =>
       came.map((point) => ({ point, life: life + 1 })),
     );

@@ -30,8 +30,7 @@ async function inParallel<Item>(items: readonly Item[], work: (item: Item) => Pr
 test("I2 I3 I6 killed at each point around every commit, it ends as an uninterrupted run", {
   timeout: 120_000,
 }, async () => {
-  const env = { NODE_COMPILE_CACHE: join(home, "compiled") };
-  const whole = await untilDone({ script, env, folder: place("whole") });
+  const whole = await untilDone({ script, folder: place("whole") });
   expect(whole.lives).toHaveLength(2);
   expect(JSON.parse(whole.stdout)).toMatchObject({ status: "done", state: { verdict: "approved" } });
   const deaths = whole.lives.flatMap(({ points }, index) => points.map((point) => ({ point, life: index + 1 })));
@@ -40,7 +39,7 @@ test("I2 I3 I6 killed at each point around every commit, it ends as an uninterru
   const tried = process.env["STATEWRIGHT_WHOLE"] === "1" ? deaths : deaths.filter((_, nth) => nth % 6 === 0);
   await inParallel(tried, async ({ point, life }) => {
     const where = `${point} of life ${life}`;
-    const outcome = await killAt({ script, env, folder: place(where), point, life });
+    const outcome = await killAt({ script, folder: place(where), point, life });
     wrong.push(...differences(where, outcome, whole));
   });
   expect(wrong).toEqual([]);

@@ -19,8 +19,7 @@ function place(name: string): string {
 test("E53 killed at each point between its first commit and its last, an order is charged once and shipped under one key", {
   timeout: 120_000,
 }, async () => {
-  const env = { NODE_COMPILE_CACHE: join(home, "compiled") };
-  const whole = await untilDone({ script, env, folder: place("whole") });
+  const whole = await untilDone({ script, folder: place("whole") });
   expect(whole.lives).toHaveLength(1);
   expect(JSON.parse(whole.stdout)).toEqual({
     state: {
@@ -39,7 +38,7 @@ test("E53 killed at each point between its first commit and its last, an order i
   const waiting = process.env["STATEWRIGHT_WHOLE"] === "1" ? [...points] : points.filter((_, nth) => nth % 3 === 0);
   const worker = async (): Promise<void> => {
     for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
-      const outcome = await killAt({ script, env, folder: place(point), point });
+      const outcome = await killAt({ script, folder: place(point), point });
       wrong.push(...differences(point, outcome, whole));
     }
   };

@@ -22,7 +22,6 @@ function life(name: string) {
     script,
     folder,
     args: [String(start), String(returns)],
-    env: { NODE_COMPILE_CACHE: join(home, "compiled") },
   };
 }
 

@@ -25,21 +25,20 @@ function endOf({ stdout }: CrashOutcome): unknown {
 test("C18 C19 killed around the commit of a question or of its answer, the next process finds the one or goes on with the other", {
   timeout: 60_000,
 }, async () => {
-  const env = { NODE_COMPILE_CACHE: join(home, "compiled") };
-  const whole = await untilDone({ script, env, folder: place("whole") });
+  const whole = await untilDone({ script, folder: place("whole") });
   expect(endOf(whole)).toEqual(end);
   expect(whole.effects).toEqual([{ waiting: [] }, { waiting: ["0:0:approve"] }]);
   // The question is the last commit of the first life, the answer the first of the second.
   const asked = whole.lives[0]?.points.filter((point) => point.startsWith("before")).length ?? 0;
 
-  const shown = await killAt({ script, env, folder: place("shown"), point: `after commit ${asked}` });
+  const shown = await killAt({ script, folder: place("shown"), point: `after commit ${asked}` });
   expect([endOf(shown), shown.effects]).toEqual([end, [{ waiting: [] }, { waiting: ["0:0:approve"] }]]);
 
-  const unrecorded = await killAt({ script, env, folder: place("unrecorded"), point: `before commit ${asked}` });
+  const unrecorded = await killAt({ script, folder: place("unrecorded"), point: `before commit ${asked}` });
   expect(endOf(unrecorded)).toEqual(end);
   expect(unrecorded.effects).toEqual([{ waiting: [] }, { waiting: [] }, { waiting: ["0:0:approve"] }]);
 
-  const answered = await killAt({ script, env, folder: place("answered"), point: "after commit 1", life: 2 });
+  const answered = await killAt({ script, folder: place("answered"), point: "after commit 1", life: 2 });
   expect(endOf(answered)).toEqual(end);
   expect(answered.effects).toEqual([{ waiting: [] }, { waiting: ["0:0:approve"] }, { waiting: [] }, { second }]);
 });

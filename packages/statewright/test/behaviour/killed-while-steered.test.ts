@@ -13,7 +13,7 @@ afterAll(() => rmSync(home, { recursive: true, force: true }));
 function life(name: string) {
   const folder = join(home, name.replaceAll(" ", "-"));
   mkdirSync(folder);
-  return { script, folder, env: { NODE_COMPILE_CACHE: join(home, "compiled") } };
+  return { script, folder };
 }
 
 const whole = {
