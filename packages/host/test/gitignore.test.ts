@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import process from "node:process";
 import { afterAll, describe, expect, test } from "vitest";
 import { ignoreRules, judge } from "../src/gitignore.ts";
 import { workspace } from "../src/index.ts";
@@ -49,6 +50,7 @@ describe.runIf(hasGit)("compared with git", () => {
       mkdirSync(join(root, dirname(path)), { recursive: true });
       writeFileSync(join(root, path), "");
     }
+    const rounds = process.env["STATEWRIGHT_WHOLE"] === "1" ? 200 : 60;
     const chance = seeded(20_241);
     const pick = <Item>(items: readonly Item[]) => items[Math.floor(chance() * items.length)] as Item;
     const parts = [
@@ -86,7 +88,7 @@ describe.runIf(hasGit)("compared with git", () => {
     // Two forms are judged otherwise: `**\/`, and `x**/`, where git's code does not do what its manual says.
     const known = (text: string) => text.replaceAll("*\\/", "*/").replaceAll(/(?<=[^/*!\n])\*\*+/g, "*");
     const rules = () => known(Array.from({ length: 1 + Math.floor(chance() * 3) }, pattern).join("\n"));
-    for (let round = 0; round < 200; round++) {
+    for (let round = 0; round < rounds; round++) {
       const own = { ".gitignore": rules(), "d/.gitignore": rules() };
       for (const [path, text] of Object.entries(own)) writeFileSync(join(root, path), text);
       const byGit = git("ls-files", "-z", "--others", "--exclude-standard").split("\0").filter(Boolean).sort();

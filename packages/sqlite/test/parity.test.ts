@@ -1,5 +1,6 @@
 /** The store in a file and the store in memory are given the same work, and must answer alike. */
 import { join } from "node:path";
+import process from "node:process";
 import {
   type Claim,
   type ClaimRequest,
@@ -301,7 +302,7 @@ describe("the same work, given to a file and to memory", () => {
           home.remove();
         }
       }),
-      { numRuns: 150, seed: 20_26 },
+      { numRuns: process.env["STATEWRIGHT_WHOLE"] === "1" ? 300 : 60, seed: 20_26 },
     );
   }, 120_000);
 });
