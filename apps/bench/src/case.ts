@@ -16,6 +16,11 @@ export interface Case {
   readonly disk?: boolean;
   /** Units in a round. */
   readonly size: number;
+  /**
+   * Rounds begin as the round before left the process, as in one that serves. Otherwise a collection is forced before each, so
+   * that nobody pays for what another left; with it go shapes and compiled code of a run that is over, and come again.
+   */
+  readonly steady?: boolean;
   /** `data`: a round is one unit, and `size` is that of the data that it works on. Default `work`: so many units a round. */
   readonly sizeOf?: "work" | "data";
   /** The exponent above which the growth of ours fails, where it is another than for work that grows with its size. */
@@ -48,6 +53,8 @@ export interface Work {
   readonly run: (size: number) => undefined | Promise<Sample | undefined>;
   /** Bytes that the last round left on disk, all units together. */
   readonly bytes?: () => number | undefined;
+  /** What else there is to say of the last round, in a few words. */
+  readonly notes?: () => string;
   /** End, and say how many bytes one unit left on disk, where `bytes` does not. */
   readonly close?: () => number | undefined | Promise<number | undefined>;
 }

@@ -8,7 +8,8 @@ import { runKills } from "./kills/run-kills.ts";
 import { findLeaks } from "./leaks.ts";
 import { findLoad } from "./load/load.ts";
 import { measureCase } from "./measure.ts";
-import { loadPeers, noPeers } from "./peers/langgraph.ts";
+import { loadAgentPeers } from "./peers/agents.ts";
+import { loadPeers, noAgents, noPeers } from "./peers/langgraph.ts";
 import { type CaseReport, machine, type Report, toMarkdown, toText } from "./report.ts";
 import { writeBetweenMarks } from "./written-page.ts";
 
@@ -86,7 +87,8 @@ async function measureAll(
 ): Promise<Report> {
   const wanted = (id: string): boolean =>
     only === undefined || only.some((each) => id === each || id.startsWith(`${each} `));
-  const peers = withPeers ? await loadPeers() : noPeers;
+  const agents = withPeers && (wanted("B14") || wanted("B12")) ? await loadAgentPeers() : noAgents;
+  const peers = withPeers ? await loadPeers(agents) : noPeers;
   const cases: CaseReport[] = [];
   for (const each of allCases(peers)) {
     if (!wanted(each.id)) continue;

@@ -32,6 +32,8 @@ export interface Measured {
   readonly wallUs: Spread;
   readonly bytes: number | undefined;
   readonly growth: Growth | undefined;
+  /** What else the work says of itself. */
+  readonly notes?: string | undefined;
 }
 
 /** CPU by the size of the work. An exponent of 1 is linear; the fit is of log CPU by log size. */
@@ -60,7 +62,7 @@ const patienceMs = 20_000;
 
 /** Measure every contender of a case. */
 export async function measureCase(
-  { size, contenders, disk = false, sizeOf = "work" }: Case,
+  { size, contenders, disk = false, sizeOf = "work", steady = false }: Case,
   { rounds, growth }: MeasureOptions,
 ): Promise<readonly Measured[]> {
   const entrants = [];
@@ -69,7 +71,7 @@ export async function measureCase(
     for (const entrant of entrants) {
       if (entrant.samples.length >= fewestRounds && entrant.usedMs > patienceMs) continue;
       if (disk) quietDisk();
-      const sample = await take(entrant.work, entrant.size);
+      const sample = await take(entrant.work, entrant.size, steady);
       entrant.usedMs += sample.wallUs / 1_000;
       if (round > 0) entrant.samples.push(sample);
     }
@@ -78,8 +80,9 @@ export async function measureCase(
   for (const { contender, work, size: inRound, samples } of entrants) {
     const units = sizeOf === "data" ? 1 : inRound;
     const left = work.bytes?.();
+    const notes = work.notes?.();
     const sizes = growth ? contender.growth : undefined;
-    const grown = sizes === undefined ? undefined : await grow(work, sizes);
+    const grown = sizes === undefined ? undefined : await grow(work, sizes, steady);
     measured.push({
       name: contender.name,
       role: contender.role,
@@ -89,6 +92,7 @@ export async function measureCase(
       wallUs: spread(samples.map(({ wallUs }) => wallUs / units)),
       bytes: await closed(work, left === undefined ? undefined : left / units),
       growth: grown,
+      notes,
     });
   }
   return measured;
@@ -117,8 +121,8 @@ function quietDisk(): void {
   spawnSync("sync", { stdio: "ignore" });
 }
 
-async function take(work: Work, size: number): Promise<Sample> {
-  collectGarbage();
+async function take(work: Work, size: number, steady: boolean): Promise<Sample> {
+  if (!steady) collectGarbage();
   const cpu = cpuUsage();
   const wall = performance.now();
   const own = await work.run(size);
@@ -127,11 +131,11 @@ async function take(work: Work, size: number): Promise<Sample> {
   return own ?? { cpuUs: user + system, wallUs };
 }
 
-async function grow(work: Work, sizes: readonly number[]): Promise<Growth> {
+async function grow(work: Work, sizes: readonly number[], steady: boolean): Promise<Growth> {
   const points = [];
   for (const size of sizes) {
     const samples = [];
-    for (let round = 0; round < fewestRounds; round++) samples.push((await take(work, size)).cpuUs);
+    for (let round = 0; round < fewestRounds; round++) samples.push((await take(work, size, steady)).cpuUs);
     points.push({ size, cpuUs: spread(samples).median, bytes: work.bytes?.() });
   }
   const sized = points.flatMap(({ size, bytes }) => (bytes === undefined ? [] : [[size, bytes] as const]));

@@ -73,8 +73,8 @@ export function toText(report: Report): string {
 
 function rowsOf({ contenders }: CaseReport): readonly (readonly string[])[] {
   const ours = contenders.find(({ role }) => role === "ours");
-  return contenders.map(({ name, role, cpuUs, wallUs, bytes, growth }) => [
-    name,
+  return contenders.map(({ name, role, cpuUs, wallUs, bytes, growth, notes }) => [
+    notes === undefined ? name : `${name}: ${notes}`,
     time(cpuUs.median),
     `${time(cpuUs.least)} – ${time(cpuUs.most)}`,
     time(wallUs.median),

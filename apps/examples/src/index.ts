@@ -2,6 +2,7 @@
 import { stdout } from "node:process";
 import { call, type ScriptedEntry, say, scriptedModel } from "@statewright/testing";
 import { createAgent, type Tool } from "statewright";
+import { chatScene, invoiceScene, providersScene, researchScene, reviewScene, supportScene } from "./agents/scenes.ts";
 import { analyse } from "./analysis.ts";
 import { calculator } from "./calculator.ts";
 import { deploy } from "./deploy.ts";
@@ -26,7 +27,15 @@ function scene(tools: readonly Tool[], script: readonly ScriptedEntry[]): (print
   };
 }
 
+const [name = "", folder = process.cwd()] = process.argv.slice(2);
+
 const examples: Readonly<Record<string, (print: Print) => Promise<void>>> = {
+  chat: chatScene,
+  research: researchScene,
+  support: supportScene,
+  review: (print) => reviewScene(print, { root: folder }),
+  invoice: invoiceScene,
+  providers: providersScene,
   analysis: scene([analyse], [call("analyse", {})]),
   calculator: scene(
     [calculator],
@@ -42,7 +51,6 @@ const examples: Readonly<Record<string, (print: Print) => Promise<void>>> = {
   ),
 };
 
-const [name = ""] = process.argv.slice(2);
 const example = Object.hasOwn(examples, name) ? examples[name] : undefined;
 if (example === undefined) {
   process.stderr.write(`There is no example ${JSON.stringify(name)}. One of: ${Object.keys(examples).join(", ")}.\n`);

@@ -4,16 +4,18 @@
  *   npm run gates -- simulate [--seeds 10000] [--from 0] | --minutes 30 | --seed 7
  *   npm run gates -- mutants [--seeds 10000] [--only "a part of a name"]
  *   npm run gates -- kills [--count 1000] | --minutes 10
- *   npm run gates -- pairs [--every 1]
+ *   npm run gates -- pairs [--every 50]  1: all of them, some hours
  *   npm run gates -- resumes [--count 10000]
  *   npm run gates -- calls [--count 100000] [--from 0]
  *   npm run gates -- aborts [--count 10000] [--from 0]
+ *   npm run gates -- conversations [--count 1000] [--from 0]
  *   npm run gates -- whole     what `npm test` runs a share of
- *   npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts, and the whole of the tests
+ *   npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts, 300 conversations, and the whole of the tests
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { runAborts, runCalls } from "./calls/run-calls.ts";
+import { runConversations } from "./conversations/run-conversations.ts";
 import { runKills } from "./kills/run-kills.ts";
 import { runMutants } from "./mutants/run-mutants.ts";
 import { runTests, runWhole } from "./run-tests.ts";
@@ -51,18 +53,20 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   },
   mutants: () => runMutants({ seeds: number("seeds") ?? 10_000, only: values.only }),
   kills: () => runKills({ kills: number("count") ?? 1_000, minutes, seed: number("seed") ?? 1 }),
-  pairs: () => runTests("packages/statewright", ["crash-matrix"], { STATEWRIGHT_PAIRS: String(number("every") ?? 1) }),
+  pairs: () => runTests("packages/statewright", ["crash-matrix"], { STATEWRIGHT_PAIRS: String(number("every") ?? 50) }),
   resumes: () =>
     runTests("packages/statewright", ["double-resume"], { STATEWRIGHT_RACES: String(number("count") ?? 10_000) }),
   calls: () => runCalls(number("count") ?? 100_000, number("from") ?? 0),
   aborts: () => runAborts(number("count") ?? 10_000, number("from") ?? 0),
+  conversations: () => runConversations(number("count") ?? 1_000, number("from") ?? 0),
   whole: runWhole,
   ci: async () => {
     const simulated = await simulateMany({ from: 0, seeds: 2_000, minutes: undefined });
     const killed = await runKills({ kills: 200, minutes: undefined, seed: 1 });
     const calls = await runCalls(5_000, 0);
     const aborts = await runAborts(10_000, 0);
-    return (await runWhole()) && killed && simulated && calls && aborts;
+    const conversations = await runConversations(300, 0);
+    return (await runWhole()) && killed && simulated && calls && aborts && conversations;
   },
 };
 

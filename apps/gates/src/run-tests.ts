@@ -14,6 +14,7 @@ export const sharedTests: Readonly<Record<string, readonly string[]>> = {
     "test/behaviour/killed-long-term.test.ts",
     "test/behaviour/killed-machine.test.ts",
     "test/behaviour/killed-queue.test.ts",
+    "test/behaviour/killed-summary.test.ts",
     "test/behaviour/killed-timer.test.ts",
     "test/behaviour/killed-while-steered.test.ts",
   ],

@@ -1,21 +1,34 @@
 /** A language model of the AI SDK as a model of ours: one request, one stream, one reply. */
 
-import type { JSONSchema7, LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
+import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
 import {
+  type Message,
   type Model,
   type ModelCallOptions,
   type ModelReply,
   type ModelRequest,
   StatewrightError,
-  type ToolChoice,
 } from "@statewright/core";
+import { type ClientRules, rulesOf } from "./client-rules.ts";
 import { v2, v3, v4 } from "./dialect.ts";
 import { brokenReply, modelFailure } from "./failure.ts";
 import type { LanguageModel } from "./language-model.ts";
-import { present, sentBack } from "./plain.ts";
+import { urlsOf } from "./media.ts";
+import { isObject, present } from "./plain.ts";
 import { promptOf } from "./prompt.ts";
 import { growReply } from "./reply.ts";
+import { settingsOf, toolsOf } from "./settings.ts";
 import type { StreamPart } from "./stream-part.ts";
+
+/** What `aiModel` cannot know of a model by itself. */
+export interface AiModelOptions {
+  /** What people are shown in place of the id. */
+  readonly name?: string;
+  /** False for a model that cannot see: it reads in a line that there was an image. */
+  readonly images?: boolean;
+  /** Whether its provider keeps the schema of an answer itself. Default: as far as the provider is known. */
+  readonly structuredOutput?: boolean;
+}
 
 /**
  * Make a model of ours from any language model of the AI SDK.
@@ -28,10 +41,15 @@ import type { StreamPart } from "./stream-part.ts";
  * no key, and with the signal's reason when it is aborted. Throws `invalid_option` for a model of another specification
  * than V2, V3 and V4.
  */
-export function aiModel(model: LanguageModel): Model {
+export function aiModel(model: LanguageModel, options: AiModelOptions = {}): Model {
   const id = `${model.provider.split(".")[0]}/${model.modelId}`;
   checkSpecification(model.specificationVersion, id);
-  return { id, respond: (request, options) => respond(model as KnownModel, id, request, options) };
+  const { name, images, structuredOutput = saysStructuredOutput(model) } = options;
+  return {
+    id,
+    ...present({ name, images, structuredOutput }),
+    respond: (request, at) => respond(model as KnownModel, id, request, at),
+  };
 }
 
 function checkSpecification(version: string, id: string): void {
@@ -42,66 +60,105 @@ function checkSpecification(version: string, id: string): void {
   });
 }
 
+function saysStructuredOutput(model: LanguageModel): boolean | undefined {
+  const { supportsStructuredOutputs: said } = model as { supportsStructuredOutputs?: unknown };
+  return typeof said === "boolean" ? said : keepsSchemas(model.provider);
+}
+
+/** True for a client whose provider is known to keep the schema of an answer itself; of others nobody knows. */
+export function keepsSchemas(client: string): true | undefined {
+  return rulesOf(client).family === undefined ? undefined : true;
+}
+
 type KnownModel = LanguageModelV2 | LanguageModelV3 | LanguageModelV4;
 
 async function respond(
   model: KnownModel,
   id: string,
   request: ModelRequest,
-  { signal, delta }: ModelCallOptions,
+  { signal, delta, alive, warn = unheard }: ModelCallOptions,
 ): Promise<ModelReply> {
   signal.throwIfAborted();
-  const reply = growReply(model.provider, request.messages, delta);
+  const reply = growReply({ client: model.provider, model: model.modelId, messages: request.messages, delta, warn });
   let during: "request" | "stream" = "request";
   try {
-    const { stream } = await started(ask(model, request, signal), signal);
-    for await (const part of partsOf(stream, signal)) {
-      during = "stream";
-      if (part.type === "error") throw part.error;
-      reply.take(part);
+    let asked: ModelRequest | undefined = request;
+    for (let round = 0; asked !== undefined; round++) {
+      const { stream } = await started(ask(model, asked, signal, warn), signal);
+      for await (const part of partsOf(stream, signal)) {
+        during = "stream";
+        if (part.type === "error") throw part.error;
+        alive?.(withoutContent.has(part.type) ? "ping" : "part");
+        reply.take(part);
+      }
+      const sofar = round < mostPauses ? reply.pause() : undefined;
+      asked = sofar && { ...request, messages: [...request.messages, { role: "assistant", id: "", ...sofar }] };
     }
   } catch (thrown) {
     signal.throwIfAborted();
-    throw modelFailure(thrown, { model: id, during, ...present({ headers: request.headers }) });
+    throw modelFailure(thrown, { model: id, during, ...present({ headers: request.headers, usage: reply.cost() }) });
   }
   signal.throwIfAborted();
   const whole = reply.whole();
-  if ("broken" in whole) throw brokenReply(whole.broken, id);
+  if ("broken" in whole) throw brokenReply(whole.broken, id, reply.cost());
   return whole.reply;
 }
 
+/** How often a paused reply is sent back before it counts as whole. */
+const mostPauses = 20;
+
+/** Parts that say only that the other side is there. */
+const withoutContent: ReadonlySet<string> = new Set(["stream-start", "response-metadata", "ping", "raw", "custom"]);
+
+/** Warnings that nobody listens to are still saved with the reply. */
+function unheard(): void {}
+
 type Started = { readonly stream: ReadableStream<StreamPart> };
 
-async function ask(model: KnownModel, request: ModelRequest, signal: AbortSignal): Promise<Started> {
+async function ask(
+  model: KnownModel,
+  request: ModelRequest,
+  signal: AbortSignal,
+  warn: (warning: string) => void,
+): Promise<Started> {
+  const rules = rulesOf(model.provider);
   const settings = { ...settingsOf(request), abortSignal: signal };
-  switch (model.specificationVersion) {
-    case "v4":
-      return model.doStream({ ...settings, prompt: promptOf(request, model.provider, v4) });
-    case "v3":
-      return model.doStream({ ...settings, prompt: promptOf(request, model.provider, v3) });
-    case "v2":
-      return model.doStream({ ...settings, prompt: promptOf(request, model.provider, v2) });
+  const takesUrl = request.messages.some(hasUrl) ? urlsOf((await model.supportedUrls) ?? {}) : takesNone;
+  const to = { client: model.provider, model: model.modelId, rules: rulesFor(request, rules), takesUrl, warn };
+  const { reasoning } = request;
+  if (model.specificationVersion === "v4") {
+    const prompt = promptOf(request, { ...to, dialect: v4 });
+    return model.doStream({ ...settings, ...toolsOf(request, "provider", to), ...present({ reasoning }), prompt });
   }
+  if (reasoning !== undefined)
+    warn(
+      `reasoning was not sent: a model of specification ${model.specificationVersion} has it in providerOptions only`,
+    );
+  if (model.specificationVersion === "v3") {
+    const prompt = promptOf(request, { ...to, dialect: v3 });
+    return model.doStream({ ...settings, ...toolsOf(request, "provider", to), prompt });
+  }
+  const prompt = promptOf(request, { ...to, dialect: v2 });
+  return model.doStream({ ...settings, ...toolsOf(request, "provider-defined", to), prompt });
 }
 
-function settingsOf(request: ModelRequest) {
-  const { temperature, maxOutputTokens, seed, headers } = request;
-  const tools = request.tools.map(({ name, description, inputSchema }) => ({
-    type: "function" as const,
-    name,
-    description,
-    inputSchema: inputSchema as JSONSchema7,
-  }));
-  const choice = request.toolChoice === undefined ? undefined : choiceOf(request.toolChoice);
-  return {
-    ...present({ temperature, maxOutputTokens, seed, headers: headers && { ...headers } }),
-    ...(tools.length === 0 ? {} : { tools, ...present({ toolChoice: choice }) }),
-    ...sentBack(request.providerOptions),
-  };
+function hasUrl({ content }: Message): boolean {
+  return typeof content !== "string" && content.some((block) => "url" in block && block.url !== undefined);
 }
 
-function choiceOf(choice: ToolChoice) {
-  return typeof choice === "string" ? { type: choice } : { type: "tool" as const, toolName: choice.tool };
+function takesNone(): boolean {
+  return false;
+}
+
+/** OpenAI's client sends files of every kind when it is told to. */
+function rulesFor({ providerOptions = {} }: ModelRequest, rules: ClientRules): ClientRules {
+  const passes = ["openai", "azure"].some((name) => {
+    const options = providerOptions[name];
+    return isObject(options) && options["passThroughUnsupportedFiles"] === true;
+  });
+  if (rules.family !== "openai" || !passes) return rules;
+  const { media: _media, ...rest } = rules;
+  return rest;
 }
 
 /** The started stream, or the abort; a stream that comes after the abort is closed. */

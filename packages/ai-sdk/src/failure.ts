@@ -1,5 +1,12 @@
 /** What a client threw, as an error of ours: whether a retry may help and how long to wait; no key and no request in it. */
-import { isStatewrightError, type ModelFailure, type ModelRequest, StatewrightError } from "@statewright/core";
+import {
+  isStatewrightError,
+  kindOfStatus,
+  type ModelFailure,
+  type ModelFailureKind,
+  type ModelRequest,
+  StatewrightError,
+} from "@statewright/core";
 import { present } from "./plain.ts";
 
 /** Where a model call failed. */
@@ -10,6 +17,8 @@ export interface FailedCall {
   readonly during: "request" | "stream";
   /** Headers of the request: their values are taken out of the message. */
   readonly headers?: ModelRequest["headers"];
+  /** What it is known to have cost. */
+  readonly usage?: ModelFailure["usage"];
 }
 
 /** An error of ours from anything that a client threw or sent as an error part; one of ours is returned as it is. */
@@ -26,14 +35,23 @@ export function modelFailure(thrown: unknown, call: FailedCall): StatewrightErro
     });
   }
   const { status, retryAfterMs } = told;
-  const details: ModelFailure = { retryable: isRetryable(told, call), ...present({ status, retryAfterMs }) };
+  const details: ModelFailure = {
+    retryable: isRetryable(told, call),
+    kind: kindOf(told, call),
+    ...present({ status, retryAfterMs, usage: call.usage }),
+  };
   return failed(`${happened(told, call)}: ${message}`, next(details), details, cause);
 }
 
 /** The error of a reply that came without its end; a retry may help. */
-export function brokenReply(why: string, model: string): StatewrightError {
+export function brokenReply(why: string, model: string, usage?: ModelFailure["usage"]): StatewrightError {
   const next = "Run it again: nothing of the reply was used";
-  return failed(`the reply of the model "${model}" broke off: ${why}`, next, { retryable: true }, undefined);
+  return failed(
+    `the reply of the model "${model}" broke off: ${why}`,
+    next,
+    { retryable: true, kind: "broken_reply", ...present({ usage }) },
+    undefined,
+  );
 }
 
 function failed(what: string, next: string, details: ModelFailure, cause: Error | undefined): StatewrightError {
@@ -90,6 +108,8 @@ const lasting = /^AI_(?:Unsupported|InvalidPrompt|InvalidArgument|NoSuch|LoadSet
 /** Client errors that say that the answer could not be read, or that the client gave up waiting. */
 const passing =
   /^(?:AI_(?:JSONParse|TypeValidation|EmptyResponseBody|InvalidResponseData|NoContentGenerated).*|AbortError|TimeoutError)$/;
+/** What a client says of itself when the first frame of a stream was one that it could not read. */
+const unread = /^Expected a normalized .* stream error/;
 /** A connection that was not made, by the message of the client. */
 const network = /fetch failed|failed to fetch|cannot connect|ECONN|EPIPE|ETIMEDOUT|EAI_AGAIN|socket/i;
 /** Errors in a stream that the same request would meet again, by the provider's name for them. */
@@ -109,8 +129,45 @@ function isRetryable({ name, message, status, retryable, words }: Told, { during
   if (retryable !== undefined) return retryable;
   if (status !== undefined) return status === 408 || status === 409 || status === 429 || status >= 500;
   if (lasting.test(name)) return false;
-  if (passing.test(name) || network.test(message)) return true;
+  if (passing.test(name) || unread.test(message) || network.test(message)) return true;
   return during === "stream" && !words.some((word) => refusals.has(word));
+}
+
+/** Providers' names for what went wrong, where they say more than a status, or stand in a stream, which has none. */
+const kindsByWord: ReadonlyMap<unknown, ModelFailureKind> = new Map([
+  ["insufficient_quota", "quota"],
+  ["billing_error", "quota"],
+  ["context_length_exceeded", "context_length"],
+  ["request_too_large", "context_length"],
+  ["overloaded_error", "overloaded"],
+  ["rate_limit_error", "rate_limit"],
+  ["rate_limit_exceeded", "rate_limit"],
+  ["authentication_error", "auth"],
+  ["permission_error", "auth"],
+  ["not_found_error", "not_found"],
+  ["model_not_found", "not_found"],
+  ["api_error", "server_error"],
+  ["server_error", "server_error"],
+  ["timeout_error", "timeout"],
+  ["invalid_prompt", "invalid_request"],
+] as const);
+/** A request that is too long, as providers say it that have no name for it. */
+const tooLong =
+  /prompt is too long|maximum context length|context window|too many (?:input )?tokens|input token count/i;
+
+function kindOf({ name, message, status, words }: Told, { during }: FailedCall): ModelFailureKind {
+  const named = words.map((word) => kindsByWord.get(word)).find((kind) => kind !== undefined);
+  if (named !== undefined) return named;
+  if (status !== undefined) {
+    const kind = kindOfStatus(status);
+    return kind === "invalid_request" && tooLong.test(message) ? "context_length" : kind;
+  }
+  if (words.includes("invalid_request_error")) return tooLong.test(message) ? "context_length" : "invalid_request";
+  if (name === "TimeoutError") return "timeout";
+  if (lasting.test(name)) return "invalid_request";
+  if (during === "stream") return "broken_reply";
+  if (network.test(message)) return "connection";
+  return passing.test(name) || unread.test(message) || name === "AI_APICallError" ? "broken_reply" : "other";
 }
 
 /** Milliseconds to wait by `retry-after-ms` or `retry-after`; a date is measured against the date of the same response. */

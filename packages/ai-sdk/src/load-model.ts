@@ -1,7 +1,9 @@
 /** A model by its name, for command lines and settings files: `provider/model`, from the AI SDK package of that provider. */
 import { type Model, StatewrightError } from "@statewright/core";
-import { aiModel } from "./ai-model.ts";
+import { aiModel, keepsSchemas } from "./ai-model.ts";
 import { isLanguageModel } from "./language-model.ts";
+import { present } from "./plain.ts";
+import { modelOf } from "./provider-instance.ts";
 
 /** How `loadModel` finds packages. */
 export interface LoadModelOptions {
@@ -22,19 +24,43 @@ const exportNames: Readonly<Record<string, string>> = { "amazon-bedrock": "bedro
  */
 export async function loadModel(name: string, options: LoadModelOptions = {}): Promise<Model> {
   const { load = (packageName) => import(/* @vite-ignore */ packageName) } = options;
-  const [, provider, modelId] = /^([a-z0-9]+(?:-[a-z0-9]+)*)\/(.+)$/.exec(name) ?? [];
-  if (provider === undefined || modelId === undefined) {
-    throw problem(
-      `${JSON.stringify(name)} is not the name of a model`,
-      'Write it as "provider/model", such as "openai/gpt-5"',
-    );
-  }
+  const { provider, modelId } = partsOf(name);
   const packageName = `@ai-sdk/${provider}`;
   const model = languageModelOf(await imported(packageName, name, load), provider, modelId);
   if (isLanguageModel(model)) return aiModel(model);
   throw problem(
     `the package ${packageName} has no language model for "${name}"`,
     "Check the name, or make the model yourself and pass it to aiModel",
+  );
+}
+
+/**
+ * The model `provider/model`, whose package is loaded at its first request. Throws `invalid_option` at once for a name that
+ * is not of this form; all else that {@link loadModel} throws comes with the first request.
+ */
+export function namedModel(name: string, options: LoadModelOptions = {}): Model {
+  const { provider } = partsOf(name);
+  let loading: Promise<Model> | undefined;
+  const loaded = (): Promise<Model> => {
+    loading ??= loadModel(name, options).catch((error: unknown) => {
+      loading = undefined; // what is missing may be installed by the next request
+      throw error;
+    });
+    return loading;
+  };
+  return {
+    id: name,
+    ...present({ structuredOutput: keepsSchemas(provider) }),
+    respond: async (request, at) => (await loaded()).respond(request, at),
+  };
+}
+
+function partsOf(name: string): { readonly provider: string; readonly modelId: string } {
+  const [, provider, modelId] = /^([a-z0-9]+(?:-[a-z0-9]+)*)\/(.+)$/.exec(name) ?? [];
+  if (provider !== undefined && modelId !== undefined) return { provider, modelId };
+  throw problem(
+    `${JSON.stringify(name)} is not the name of a model`,
+    'Write it as "provider/model", such as "openai/gpt-5"',
   );
 }
 
@@ -53,19 +79,15 @@ async function imported(
       throw problem(`the package ${packageName} for the model "${name}" cannot be loaded`, "See the cause", cause);
     throw problem(
       `the package ${packageName} for the model "${name}" is not installed`,
-      `Run \`npm install ${packageName}\``,
+      `Run \`npm install ${packageName}\`, or make the model with modelRegistry`,
       cause,
     );
   }
 }
 
-/** The language model of a provider's instance: `openai.languageModel(id)`, or `openai(id)`. */
 function languageModelOf(exported: unknown, provider: string, modelId: string): unknown {
   const camelCase = provider.replace(/-([a-z0-9])/g, (_dash, letter: string) => letter.toUpperCase());
-  const instance = (exported as Readonly<Record<string, unknown>>)[exportNames[provider] ?? camelCase];
-  const { languageModel } = (instance ?? {}) as { languageModel?: unknown };
-  if (typeof languageModel === "function") return languageModel.call(instance, modelId);
-  return typeof instance === "function" ? instance(modelId) : undefined;
+  return modelOf((exported as Readonly<Record<string, unknown>>)[exportNames[provider] ?? camelCase], modelId);
 }
 
 function problem(what: string, next: string, cause?: unknown): StatewrightError {

@@ -12,6 +12,8 @@ export interface KeptPart {
 export interface ReplyNotes {
   /** The client that answered, such as `anthropic.messages`: only it gets its kept parts back. */
   readonly from: string;
+  /** The model that answered, as it was asked for. */
+  readonly model?: string;
   /** The provider's own word for why the model stopped. */
   readonly reason?: string;
   readonly response?: JsonObject;
@@ -25,10 +27,19 @@ export function savedNotes(notes: ReplyNotes): JsonObject {
   return { ...rest, ...(kept === undefined ? {} : { kept: kept.map(({ at, part }) => ({ at, part })) }) };
 }
 
-/** The kept parts of a saved message, if the client `to` made them; another client could not read them. */
-export function keptParts(provider: JsonObject | undefined, to: string): readonly KeptPart[] {
+/** Who said a saved message: client and model; nothing where that is not known. */
+export function saidBy(
+  provider: JsonObject | undefined,
+): { readonly client: string; readonly model: string | undefined } | undefined {
   const notes = provider?.[ownKey];
-  if (!isObject(notes) || notes["from"] !== to || !Array.isArray(notes["kept"])) return [];
+  if (!isObject(notes) || typeof notes["from"] !== "string") return undefined;
+  return { client: notes["from"], model: typeof notes["model"] === "string" ? notes["model"] : undefined };
+}
+
+/** The kept parts of a saved message. */
+export function keptParts(provider: JsonObject | undefined): readonly KeptPart[] {
+  const notes = provider?.[ownKey];
+  if (!isObject(notes) || !Array.isArray(notes["kept"])) return [];
   return (notes["kept"] as readonly Json[]).flatMap((kept) => {
     if (!isObject(kept)) return [];
     const { at, part } = kept;

@@ -1,7 +1,6 @@
 /** The parts of a stream as one reply. Every union is open: a part that nobody knows is kept, never a crash. */
 
 import type {
-  FileBlock,
   FinishReason,
   Json,
   JsonObject,
@@ -16,6 +15,7 @@ import { callLog, parsed } from "./call-log.ts";
 import { type KeptPart, type ReplyNotes, savedNotes } from "./notes.ts";
 import { merged, ownKey, plain, plainObject, present } from "./plain.ts";
 import type { Part, StreamPart } from "./stream-part.ts";
+import { warningText } from "./warning-text.ts";
 
 /** A reply that grows part by part. */
 export interface GrowingReply {
@@ -23,6 +23,10 @@ export interface GrowingReply {
   readonly take: (part: StreamPart) => void;
   /** The whole reply, or why it cannot be one: its end was never told, or told as an error. */
   readonly whole: () => { readonly reply: ModelReply } | { readonly broken: string };
+  /** What there is of a reply that its provider has paused, which goes on with the next parts; nothing of any other. */
+  readonly pause: () => ModelReply | undefined;
+  /** What it is known to have cost where it broke off: the input, since output is counted at the end. */
+  readonly cost: () => Usage | undefined;
 }
 
 type Block = ModelReply["content"][number];
@@ -31,12 +35,17 @@ type Draft<Of extends TextBlock | ReasoningBlock> = { -readonly [Key in keyof Of
 /** A block of ours, or a part that stands between two of them. */
 type Item = Block | { readonly kept: JsonObject };
 
-/** Begin the reply of `client` to a request; text, reasoning and argument text go to `delta` as they come. */
-export function growReply(
-  client: string,
-  messages: ModelRequest["messages"],
-  delta: ModelCallOptions["delta"],
-): GrowingReply {
+/** What a reply grows for: who answers, the messages it answers, and where text, reasoning, argument text and warnings go. */
+export interface GrowsFor {
+  readonly client: string;
+  readonly model: string;
+  readonly messages: ModelRequest["messages"];
+  readonly delta: ModelCallOptions["delta"];
+  readonly warn: (warning: string) => void;
+}
+
+/** Begin the reply to a request; what comes is told as it comes. */
+export function growReply({ client, model, messages, delta, warn }: GrowsFor): GrowingReply {
   const items: Item[] = [];
   const texts = new Map<string, Draft<TextBlock>>();
   const thoughts = new Map<string, Draft<ReasoningBlock>>();
@@ -44,6 +53,8 @@ export function growReply(
   const warnings: Json[] = [];
   let response: JsonObject | undefined;
   let end: Part<"finish"> | undefined;
+  let spent: Usage = {};
+  let opening: JsonObject | undefined;
 
   const text = (id: string): Draft<TextBlock> => open(texts, id, items, { type: "text", text: "" });
   const thought = (id: string): Draft<ReasoningBlock> => open(thoughts, id, items, { type: "reasoning", text: "" });
@@ -55,7 +66,11 @@ export function growReply(
   const take = (part: StreamPart): void => {
     switch (part.type) {
       case "stream-start":
-        warnings.push(...(part.warnings ?? []).flatMap((warning) => plain(warning) ?? []));
+        for (const warning of (part.warnings ?? []).flatMap((given) => plain(given) ?? [])) {
+          if (warnings.some((known) => JSON.stringify(known) === JSON.stringify(warning))) continue;
+          warnings.push(warning);
+          warn(warningText(warning));
+        }
         return;
       case "response-metadata":
         response = { ...response, ...plainObject({ id: part.id, modelId: part.modelId, timestamp: part.timestamp }) };
@@ -120,7 +135,8 @@ export function growReply(
         return;
       case "custom":
         // Anthropic's opening frame says again what is in the response metadata and the usage, in every reply.
-        if (part.kind !== "anthropic.message_start") keep(part);
+        if (part.kind === "anthropic.message_start") opening = plainObject(part.providerMetadata?.["anthropic"]);
+        else keep(part);
         return;
       case "tool-input-end":
       case "ping":
@@ -140,11 +156,12 @@ export function growReply(
     if (broken !== undefined) return { broken };
     const notes: ReplyNotes = {
       from: client,
+      model,
       ...present({ reason: word, response }),
       ...(warnings.length === 0 ? {} : { warnings }),
       ...(kept.length === 0 ? {} : { kept }),
     };
-    const usage = usageOf(end.usage);
+    const usage = sumOf(spent, usageOf(end.usage));
     return {
       reply: {
         content,
@@ -155,7 +172,31 @@ export function growReply(
     };
   };
 
-  return { take, whole };
+  const pause: GrowingReply["pause"] = () => {
+    if (end === undefined || !isPaused(end.finishReason)) return undefined;
+    const sofar = whole();
+    if ("broken" in sofar) return undefined;
+    spent = sofar.reply.usage ?? {};
+    end = undefined;
+    opening = undefined;
+    return sofar.reply;
+  };
+
+  const cost: GrowingReply["cost"] = () => {
+    const { outputTokens: _output, reasoningTokens: _reasoning, ...input } = usageOf(end?.usage);
+    const sum = sumOf(spent, input.inputTokens === undefined ? openingUsage(opening) : input);
+    return Object.keys(sum).length === 0 ? undefined : sum;
+  };
+
+  return { take, whole, pause, cost };
+}
+
+/** The input as Anthropic counts it when a reply begins. */
+function openingUsage(opening: JsonObject | undefined): Usage {
+  const usage = plainObject(opening?.["usage"]) ?? {};
+  const { input_tokens: fresh, cache_read_input_tokens: read = 0, cache_creation_input_tokens: written = 0 } = usage;
+  if (typeof fresh !== "number" || typeof read !== "number" || typeof written !== "number") return {};
+  return { inputTokens: fresh + read + written, cachedTokens: read, cacheWriteTokens: written };
 }
 
 /** The open block under `id`, opened now if it is not: some clients send deltas without a start. */
@@ -185,25 +226,15 @@ function ranInput(input: unknown): Json {
   return input.trim() === "" ? {} : (parsed(input) ?? input);
 }
 
-/** A file with its bytes is a block; one that stands elsewhere is kept with its address. */
+/** A file is a block, with its bytes or its address; one that says where it is in another way is kept as it came. */
 function fileItem(part: Part<"file">): Item {
   const { mediaType, data } = part;
   const provider = plainObject("providerMetadata" in part ? part.providerMetadata : undefined);
   const source = typeof data === "string" || data instanceof Uint8Array ? { type: "data" as const, data } : data;
   if (source.type !== "data" && source.type !== "url") return { kept: plainObject(part) ?? {} };
-  if (source.type === "data") {
-    const block: FileBlock & { readonly provider?: JsonObject } = {
-      type: "file",
-      mimeType: mediaType,
-      data: base64(source.data),
-      ...present({ provider }),
-    };
-    return block;
-  }
-  const url = "originalUrl" in source ? source.originalUrl : undefined;
-  return {
-    kept: { type: "file", mediaType, url: url ?? String(source.url), ...present({ providerMetadata: provider }) },
-  };
+  const rest = { type: "file" as const, mimeType: mediaType, ...present({ provider }) };
+  if (source.type === "data") return { ...rest, data: base64(source.data) };
+  return { ...rest, url: ("originalUrl" in source ? source.originalUrl : undefined) ?? String(source.url) };
 }
 
 function base64(data: string | Uint8Array): string {
@@ -264,8 +295,20 @@ function usageOf(usage: Part<"finish">["usage"] | undefined): Usage {
     inputTokens: typeof input === "object" ? input?.total : input,
     outputTokens: typeof output === "object" ? output?.total : output,
     cachedTokens: typeof input === "object" ? input?.cacheRead : total?.cachedInputTokens,
+    cacheWriteTokens: typeof input === "object" ? input?.cacheWrite : undefined,
     reasoningTokens: typeof output === "object" ? output?.reasoning : total?.reasoningTokens,
   });
+}
+
+/** Anthropic pauses a long turn of tools that it runs itself: the reply goes on when it is sent back. */
+function isPaused(reason: Part<"finish">["finishReason"]): boolean {
+  return typeof reason === "object" && reason.raw === "pause_turn";
+}
+
+function sumOf(one: Usage, other: Usage): Usage {
+  const sums: Record<string, number | undefined> = { ...one };
+  for (const [name, count = 0] of Object.entries(other)) sums[name] = (sums[name] ?? 0) + count;
+  return sums;
 }
 
 function counts(usage: Usage): Usage {

@@ -1,4 +1,4 @@
-import { StatewrightError } from "@statewright/core";
+import { modelFailureKind, StatewrightError } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { modelFailure } from "../src/failure.ts";
 
@@ -40,6 +40,34 @@ describe("whether a retry may help", () => {
   });
 });
 
+describe("what kind of failure it is", () => {
+  test.each<[string, unknown, "request" | "stream"]>([
+    ["rate_limit", { statusCode: 429, message: "slow" }, "request"],
+    ["rate_limit", { type: "error", error: { type: "rate_limit_error", message: "slow" } }, "stream"],
+    ["overloaded", { statusCode: 529, message: "busy" }, "request"],
+    ["overloaded", { type: "error", error: { type: "overloaded_error", message: "busy" } }, "stream"],
+    ["server_error", { statusCode: 500, message: "no" }, "request"],
+    ["server_error", { type: "error", error: { type: "api_error", message: "no" } }, "stream"],
+    ["connection", named("TypeError", "fetch failed"), "request"],
+    ["timeout", { statusCode: 408, message: "no" }, "request"],
+    ["timeout", named("TimeoutError", "too slow"), "request"],
+    ["broken_reply", new TypeError("terminated"), "stream"],
+    ["broken_reply", api({ statusCode: 200, isRetryable: false }), "request"],
+    ["broken_reply", named("AI_JSONParseError", "Unexpected token"), "request"],
+    ["auth", { statusCode: 401, message: "no" }, "request"],
+    ["quota", api({ statusCode: 429, data: { error: { code: "insufficient_quota" } } }), "request"],
+    ["not_found", { statusCode: 404, message: "no" }, "request"],
+    ["context_length", api({ statusCode: 400, data: { error: { code: "context_length_exceeded" } } }), "request"],
+    ["context_length", { statusCode: 400, message: "prompt is too long: 210000 tokens > 200000 maximum" }, "request"],
+    ["invalid_request", { statusCode: 400, message: "no" }, "request"],
+    ["invalid_request", named("AI_UnsupportedFunctionalityError", "no audio"), "request"],
+    ["other", new TypeError("x is not a function"), "request"],
+  ])("%s %#", (kind, thrown, during) => {
+    expect(failure(thrown, during).details).toMatchObject({ kind });
+    expect(modelFailureKind(failure(thrown, during))).toBe(kind);
+  });
+});
+
 describe("how long to wait", () => {
   const wait = (responseHeaders: object): unknown => failure(api({ statusCode: 429, responseHeaders })).details;
 
@@ -49,7 +77,7 @@ describe("how long to wait", () => {
     [{ "retry-after": "3", "retry-after-ms": "2750" }, 2750],
     [{ "retry-after": "Tue, 14 Nov 2023 22:13:30 GMT", date: "Tue, 14 Nov 2023 22:13:20 GMT" }, 10_000],
   ])("%j", (headers, retryAfterMs) => {
-    expect(wait(headers)).toEqual({ retryable: true, status: 429, retryAfterMs });
+    expect(wait(headers)).toEqual({ retryable: true, kind: "rate_limit", status: 429, retryAfterMs });
   });
 
   test.each([
@@ -58,7 +86,7 @@ describe("how long to wait", () => {
     [{ "retry-after": "-1" }],
     [{ "retry-after": "Tue, 14 Nov 2023 22:13:30 GMT" }],
   ])("%j says nothing", (headers) => {
-    expect(wait(headers)).toEqual({ retryable: true, status: 429 });
+    expect(wait(headers)).toEqual({ retryable: true, kind: "rate_limit", status: 429 });
   });
 });
 

@@ -25,7 +25,7 @@ describe("a model by its name", () => {
 
   test("a package that is not installed is named with the command that installs it", async () => {
     expect(await messageOf(loadModel("mistral/small"))).toBe(
-      'invalid_option: the package @ai-sdk/mistral for the model "mistral/small" is not installed. Run `npm install @ai-sdk/mistral`. See docs/errors.md#invalid_option.',
+      'invalid_option: the package @ai-sdk/mistral for the model "mistral/small" is not installed. Run `npm install @ai-sdk/mistral`, or make the model with modelRegistry. See docs/errors.md#invalid_option.',
     );
   });
 

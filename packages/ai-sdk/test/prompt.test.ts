@@ -2,9 +2,10 @@ import type { AssistantMessage, ContentBlock, Message, ToolMessage } from "@stat
 import { describe, expect, test } from "vitest";
 import { v2, v3, v4 } from "../src/dialect.ts";
 import { promptOf } from "../src/prompt.ts";
+import { toward } from "./support/destinations.ts";
 import { user } from "./support/requests.ts";
 
-const prompt = (messages: readonly Message[], client = "made.chat") => promptOf({ messages }, client, v4);
+const prompt = (messages: readonly Message[], client = "made.chat") => promptOf({ messages }, toward(client, v4));
 
 const assistant = (content: AssistantMessage["content"], more: Partial<AssistantMessage> = {}): AssistantMessage => ({
   role: "assistant",
@@ -31,7 +32,7 @@ describe("messages", () => {
       { role: "system", id: "s1", content: "Two" },
       assistant([{ type: "text", text: "Three" }]),
     ];
-    expect(promptOf({ instructions: "Zero", messages }, "made.chat", v4)).toEqual([
+    expect(promptOf({ instructions: "Zero", messages }, toward("made.chat", v4))).toEqual([
       { role: "system", content: "Zero" },
       { role: "user", content: [{ type: "text", text: "One" }] },
       { role: "system", content: "Two" },
@@ -95,6 +96,7 @@ describe("messages", () => {
 
 describe("ids and names from another provider", () => {
   const history = (id: string, name = "look"): Message[] => [
+    user("Look"),
     assistant([{ type: "call", id, name, args: {} }], { finish: "calls" }),
     answer([{ type: "text", text: "1" }], { callId: id, name }),
   ];
@@ -102,7 +104,7 @@ describe("ids and names from another provider", () => {
     prompt(history(id), client).flatMap((message) =>
       typeof message.content === "string"
         ? []
-        : message.content.map((part) => ("toolCallId" in part ? part.toolCallId : "")),
+        : message.content.flatMap((part) => ("toolCallId" in part ? [part.toolCallId] : [])),
     );
 
   test("an id that fits is untouched", () => {
@@ -128,8 +130,8 @@ describe("ids and names from another provider", () => {
   });
 
   test("T53 a name that a model made up is made to fit", () => {
-    expect(prompt(history("c1", "multi.look up"))[0]?.content).toMatchObject([{ toolName: "multi_look_up" }]);
-    expect(prompt(history("c1", ""))[1]?.content).toMatchObject([{ toolName: "unnamed" }]);
+    expect(prompt(history("c1", "multi.look up"))[1]?.content).toMatchObject([{ toolName: "multi_look_up" }]);
+    expect(prompt(history("c1", ""))[2]?.content).toMatchObject([{ toolName: "unnamed" }]);
   });
 });
 
@@ -144,7 +146,9 @@ describe("results of tools", () => {
     preview: "first lines …",
   };
   const output = (content: readonly ContentBlock[], isError = false): unknown =>
-    promptOf({ messages: [answer(content, { isError })] }, "made.messages", v4).map((message) => message.content)[0];
+    promptOf({ messages: [answer(content, { isError })] }, toward("made.messages", v4)).map(
+      (message) => message.content,
+    )[0];
 
   test.each<[string, readonly ContentBlock[], boolean, unknown]>([
     ["text", [text], false, { type: "text", value: "Here" }],
@@ -180,19 +184,23 @@ describe("results of tools", () => {
     ];
     const file = { type: "file", mediaType: "image/png", data: { type: "data", data: "aW1n" } };
     const line = { type: "text", text: "What look has shown:" };
-    expect(promptOf({ messages }, "groq.chat", v4).map(({ role }) => role)).toEqual(["assistant", "tool", "user"]);
-    expect(promptOf({ messages }, "groq.chat", v4).at(-1)).toEqual({
+    expect(promptOf({ messages }, toward("groq.chat", v4)).map(({ role }) => role)).toEqual([
+      "assistant",
+      "tool",
+      "user",
+    ]);
+    expect(promptOf({ messages }, toward("groq.chat", v4)).at(-1)).toEqual({
       role: "user",
       content: [line, file, line, file, file],
     });
-    expect(promptOf({ messages }, "made.messages", v4)).toHaveLength(2);
+    expect(promptOf({ messages }, toward("made.messages", v4))).toHaveLength(2);
     const refused = [messages[0] as Message, answer([image], { callId: "c1", isError: true })];
-    expect(promptOf({ messages: refused }, "groq.chat", v4)).toHaveLength(2);
+    expect(promptOf({ messages: refused }, toward("groq.chat", v4))).toHaveLength(2);
   });
 
   test("media in the words of V3 and V2", () => {
     const outputs = (dialect: typeof v3 | typeof v2): unknown =>
-      promptOf({ messages: [answer([image, pdf])] }, "made.messages", dialect as typeof v3)[0]?.content;
+      promptOf({ messages: [answer([image, pdf])] }, toward("made.messages", dialect as typeof v3))[0]?.content;
     expect(outputs(v3)).toMatchObject([
       {
         output: {
@@ -224,10 +232,10 @@ describe("results of tools", () => {
       content: [{ type: "file", mimeType: "text/csv", data: "YQ==", name: "a.csv" }],
     };
     const rest = { type: "file", mediaType: "text/csv", filename: "a.csv" };
-    expect(promptOf({ messages: [message] }, "x", v4)[0]?.content).toEqual([
+    expect(promptOf({ messages: [message] }, toward("x", v4))[0]?.content).toEqual([
       { ...rest, data: { type: "data", data: "YQ==" } },
     ]);
-    expect(promptOf({ messages: [message] }, "x", v3)[0]?.content).toEqual([{ ...rest, data: "YQ==" }]);
-    expect(promptOf({ messages: [message] }, "x", v2)[0]?.content).toEqual([{ ...rest, data: "YQ==" }]);
+    expect(promptOf({ messages: [message] }, toward("x", v3))[0]?.content).toEqual([{ ...rest, data: "YQ==" }]);
+    expect(promptOf({ messages: [message] }, toward("x", v2))[0]?.content).toEqual([{ ...rest, data: "YQ==" }]);
   });
 });

@@ -1,5 +1,6 @@
 /** Statewright core: define, compile, run, resume and inspect agents as graphs. */
 
+export { toBase64 } from "./base/base64.ts";
 export type { EffectClass, EffectKind } from "./base/effect.ts";
 export {
   type ErrorCode,
@@ -42,6 +43,7 @@ export type {
   StopKind,
   Task,
 } from "./checkpoint/checkpoint.ts";
+export { type ClaimableKind, type ClaimablePage, claimableKind } from "./checkpoint/claimable.ts";
 export type { EventRow } from "./checkpoint/event.ts";
 export type { EffectRow, EffectState, InterruptRow, QuestionRow } from "./checkpoint/journal.ts";
 export type { LetterKind, LetterRow, LetterWrite } from "./checkpoint/letter.ts";
@@ -52,12 +54,15 @@ export type {
   LongTermReader,
   LongTermRow,
   LongTermRows,
+  LongTermTouch,
   LongTermWord,
+  Refreshed,
 } from "./checkpoint/long-term-rows.ts";
 export * as longTermRules from "./checkpoint/long-term-rules.ts";
 export { type LongTermStore, type LongTermStoreOptions, longTermStore } from "./checkpoint/long-term-store.ts";
+export type { Embed, LongTermVectors } from "./checkpoint/long-term-vectors.ts";
 export { memoryArtifacts } from "./checkpoint/memory-artifacts.ts";
-export { type MemoryStore, memoryStore } from "./checkpoint/memory-store.ts";
+export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./checkpoint/memory-store.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export type {
   BranchWrite,
@@ -116,8 +121,16 @@ export type { ContextOf, ContextShape, GivenContext } from "./define/context.ts"
 export { type ContextDefinition, defineContext } from "./define/context.ts";
 export { END, type Gotos, gotos, type Join, join, type Route, route, type Sends, START, sends } from "./define/edge.ts";
 export type { GraphDefinition, GraphTypes, SubgraphRecord } from "./define/graph.ts";
-export type { AnswerInput, AnswerOf, InterruptDeclaration, InterruptShape } from "./define/interrupt.ts";
 export {
+  type EndedGraphCall,
+  type GraphCall,
+  type GraphOrLater,
+  type GraphToolOptions,
+  graphTool,
+} from "./define/graph-tool.ts";
+export {
+  type AgentEnds,
+  type AgentTurn,
   type AttemptPolicy,
   type CachePolicy,
   type ErrorHandler,
@@ -164,6 +177,15 @@ export {
   type ThreadState,
 } from "./inspect/state.ts";
 export { type WaitingFilter, type WaitingQuestion, waiting } from "./inspect/waiting.ts";
+export {
+  checkCallPolicy,
+  type ModelCallPolicy,
+  type ModelFallback,
+  type ModelRetryPolicy,
+  type ModelTimeouts,
+  refuseSaidTwice,
+} from "./model/call-policy.ts";
+export type { LostAttempt } from "./model/lost-attempt.ts";
 export type * from "./model/message.ts";
 export { callsOf, textOf } from "./model/message.ts";
 export type {
@@ -171,12 +193,16 @@ export type {
   ModelCallOptions,
   ModelDelta,
   ModelFailure,
+  ModelOutput,
   ModelReply,
   ModelRequest,
   ModelTool,
+  ProviderTool,
+  ReasoningEffort,
   ToolChoice,
 } from "./model/model.ts";
 export { isModel } from "./model/model.ts";
+export { kindOfStatus, type ModelFailureKind, modelFailureKind, modelFailureKinds } from "./model/model-failure.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
@@ -205,6 +231,7 @@ export type {
   StartOptions,
 } from "./run/options.ts";
 export { run } from "./run/run.ts";
+export type { TextOptions } from "./run/text-stream.ts";
 export {
   type Channel,
   ephemeral,
@@ -250,6 +277,7 @@ export type { ResultLimits } from "./tool/artifact-limits.ts";
 export type { RedactionPolicy } from "./tool/artifact-redaction.ts";
 export { type ClientFailure, clientAnswer } from "./tool/client-tool.ts";
 export { describeTool, type ToolDescription } from "./tool/describe-tool.ts";
+export { type FinalCall, finalCall, finalCallName } from "./tool/final-call.ts";
 export {
   type AgentTool,
   type AgentToolResult,
@@ -259,23 +287,32 @@ export {
   type StaticOf,
 } from "./tool/from-agent-tool.ts";
 export { custom, runIdentity } from "./tool/injections.ts";
+export type { AnswerInput, AnswerOf, InterruptDeclaration, InterruptShape } from "./tool/interrupt.ts";
 export { type JsonSchemaInput, type JsonSchemaValidator, jsonSchemaInput } from "./tool/json-schema.ts";
+export type { Ledger, OpenLedger } from "./tool/ledger.ts";
 export { lintTool, type ToolWarning, type ToolWarningCode } from "./tool/lint-tool.ts";
 export { longTerm } from "./tool/long-term.ts";
 export {
+  type AgentEnding,
   type AskOptions,
   abort,
   allow,
   type BeforeToolDecision,
+  type BesideCall,
   defineMiddleware,
   deny,
+  type EndingRuntime,
+  type HookQuestion,
   interruptFor,
   type Middleware,
   type MiddlewareRuntime,
+  type ModelHookRuntime,
   modify,
   respond,
+  type WritingRuntime,
 } from "./tool/middleware.ts";
 export { jsonSchemaOf, modelToolOf } from "./tool/model-tool.ts";
+export { type OutputInput, type OutputSchema, outputSchema, type ReadOutput } from "./tool/output-schema.ts";
 export { type ReadArtifactOptions, readArtifact } from "./tool/read-artifact.ts";
 export { isRegistry, type ToolRegistry, type ToolRegistryOptions, toolRegistry } from "./tool/registry.ts";
 export type { ToolOutput, ToolResult, ToolReturn } from "./tool/result.ts";

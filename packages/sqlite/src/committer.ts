@@ -29,8 +29,14 @@ export interface Committer {
   close(last: () => Job | undefined): void;
 }
 
-/** So many jobs share a transaction; more would hold the event loop. */
+/** So many jobs share a transaction at most. */
 const largestGroup = 256;
+
+/**
+ * Jobs share a transaction until they have taken so long, or as long as the last one waited for its disk: more would hold
+ * the event loop, and with fewer a slow disk would be waited for more often than is worth it.
+ */
+const longestWorkMs = 4;
 
 /** Waits between attempts on a locked file, in milliseconds, up to half a minute in all. */
 const firstWaitMs = 2;
@@ -54,6 +60,7 @@ export function createCommitter(
   let closed = false;
   let waitedMs = 0;
   let nextWaitMs = firstWaitMs;
+  let keptInMs = 0;
   let stopWaiting: (() => void) | undefined;
 
   function schedule(): void {
@@ -81,8 +88,10 @@ export function createCommitter(
     }
     waitedMs = 0;
     nextWaitMs = firstWaitMs;
-    const group = take();
-    const failures = attempt(group);
+    const jobs = queue.slice(0, largestGroup);
+    const failures = attempt(jobs, Math.max(longestWorkMs, keptInMs));
+    const group = failures.length === jobs.length ? jobs : jobs.slice(0, failures.length);
+    queue = queue.slice(group.length);
     const last = group.filter((job, index) => job.last === true && failures[index]?.code === "store_full");
     const again = last.length === 0 ? [] : lend(() => attemptAgain(last));
     for (const [index, job] of group.entries()) {
@@ -92,13 +101,29 @@ export function createCommitter(
     return true;
   }
 
-  /** Run a group in the transaction that has begun, and end it; gives why each job failed, where it did. */
-  function attempt(group: readonly Job[]): readonly (StatewrightError | undefined)[] {
-    const failures = group.length === 1 ? [runAlone(group[0] as Job)] : runTogether(group);
+  /**
+   * Run jobs in the transaction that has begun, and end it; gives of those that had their turn why they failed, where they
+   * did.
+   */
+  function attempt(jobs: readonly Job[], mostMs: number): readonly (StatewrightError | undefined)[] {
+    const [only] = jobs;
+    if (jobs.length === 1 && only !== undefined) return ended([only], [runAlone(only)]);
+    const failures = runTogether(jobs, mostMs);
+    const began = world.clock.monotonic();
+    const all = ended(jobs, failures);
+    keptInMs = world.clock.monotonic() - began;
+    return all;
+  }
+
+  /** End the transaction: where it is not kept, none of its jobs is. */
+  function ended(
+    jobs: readonly Job[],
+    failures: readonly (StatewrightError | undefined)[],
+  ): readonly (StatewrightError | undefined)[] {
     const failure = finish();
     if (failure === undefined) return failures;
-    group.forEach((job, index) => {
-      if (failures[index] === undefined) job.undo();
+    failures.forEach((own, index) => {
+      if (own === undefined) jobs[index]?.undo();
     });
     return failures.map((own) => own ?? failure);
   }
@@ -109,7 +134,7 @@ export function createCommitter(
     } catch (thrown) {
       return group.map(() => asStoreError(thrown));
     }
-    return attempt(group);
+    return attempt(group, Number.POSITIVE_INFINITY);
   }
 
   function take(): readonly Job[] {
@@ -130,9 +155,11 @@ export function createCommitter(
     }
   }
 
-  function runTogether(group: readonly Job[]): readonly (StatewrightError | undefined)[] {
+  function runTogether(group: readonly Job[], mostMs: number): readonly (StatewrightError | undefined)[] {
     const failures: (StatewrightError | undefined)[] = [];
+    const until = world.clock.monotonic() + mostMs;
     for (const [index, job] of group.entries()) {
+      if (index > 0 && world.clock.monotonic() >= until) break;
       try {
         savepoint.run();
         job.run();

@@ -3,6 +3,7 @@ import { type LineImage, storeRules, type ThreadImage } from "@statewright/core"
 import type { Database } from "better-sqlite3";
 import type { Artifacts } from "./artifacts.ts";
 import type { Cuts } from "./cuts.ts";
+import { reachedAt, reachedCheckpoint, reachedSeq } from "./reached.ts";
 import type { Line, Reader } from "./reader.ts";
 import { largestCheckpoint } from "./schema.ts";
 
@@ -24,7 +25,13 @@ export function createImages(
   { reader, cuts, artifacts }: { readonly reader: Reader; readonly cuts: Cuts; readonly artifacts: Artifacts },
 ): (thread: string) => ThreadImage {
   const head = db.prepare<[string], ThreadHead>(
-    "SELECT t.created AS createdAt, t.updated AS updatedAt, t.head AS headBranch, t.seq, t.checkpoint," +
+    "SELECT t.created AS createdAt, t.head AS headBranch, " +
+      reachedAt +
+      " AS updatedAt, " +
+      reachedSeq +
+      " AS seq, " +
+      reachedCheckpoint +
+      " AS checkpoint," +
       " (SELECT r.id FROM runs r WHERE r.key = t.run) AS run, g.name AS graph, g.version, g.shape" +
       " FROM threads t JOIN graphs g ON g.key = t.graph WHERE t.id = ?",
   );
@@ -41,7 +48,7 @@ export function createImages(
       interrupts: reader.interrupts(thread, name),
       awaited: reader.awaited(line),
       timers: reader.timers({ thread }).filter(({ branch }) => branch === name),
-      letters: reader.inbox(thread, name),
+      letters: reader.letters(thread, name),
     };
   }
 

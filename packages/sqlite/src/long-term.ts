@@ -12,8 +12,10 @@ import {
   type LongTermPlace,
   type LongTermQuery,
   type LongTermRow,
+  type LongTermTouch,
   type LongTermWord,
   longTermRules,
+  type Refreshed,
   StatewrightError,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
@@ -26,6 +28,7 @@ export interface LongTermTable {
   page(query: LongTermQuery): readonly LongTermRow[];
   apply(changes: readonly LongTermChange[], at: number): void;
   sweep(at: number, limit: number): number;
+  refresh(touches: readonly LongTermTouch[]): readonly Refreshed[];
   /** Look at some rows after `after`, by their keys in the file; gives the last of them, absent behind the end. */
   check(after: number, limit: number, fault: (error: unknown) => void): number | undefined;
   /** Seal some rows that are not sealed with the newest key; gives how many were, and the last that was looked at. */
@@ -45,23 +48,31 @@ interface Columns {
   readonly words: string | null;
   readonly sum: number;
   readonly value: Payload;
+  /** NULL where nobody asked for it. */
+  readonly vector: Payload | null;
 }
 
 const columns = "l.key, l.namespace, l.id, l.created, l.updated, l.expires, l.refresh, l.words, l.sum, l.value";
-const select: string = "SELECT " + columns + " FROM long_term l";
+/** Vectors are large: only who needs them reads them. */
+const select: string = "SELECT " + columns + ", NULL AS vector FROM long_term l";
+const selectWhole: string = "SELECT " + columns + ", l.vector FROM long_term l";
 const isLive = "(l.expires IS NULL OR l.expires > @at)";
 const inRange = "(l.namespace, l.id) > (@from, @after) AND l.namespace < @end AND " + isLive;
 const ofPage = inRange + " ORDER BY l.namespace, l.id LIMIT @limit";
 
+const ofWords =
+  " FROM long_term_words w CROSS JOIN long_term l ON l.key = w.rowid WHERE w.long_term_words MATCH @words AND " +
+  ofPage;
+
 /** What is asked for: each is found by an index. */
-export const longTermQueries: Readonly<Record<"get" | "page" | "search" | "over", string>> = {
+export const longTermQueries: Readonly<
+  Record<"get" | "page" | "wholePage" | "search" | "wholeSearch" | "over", string>
+> = {
   get: select + " WHERE l.namespace = @namespace AND l.id = @id AND " + isLive,
   page: select + " WHERE " + ofPage,
-  search:
-    "SELECT " +
-    columns +
-    " FROM long_term_words w CROSS JOIN long_term l ON l.key = w.rowid WHERE w.long_term_words MATCH @words AND " +
-    ofPage,
+  wholePage: selectWhole + " WHERE " + ofPage,
+  search: "SELECT " + columns + ", NULL AS vector" + ofWords,
+  wholeSearch: "SELECT " + columns + ", l.vector" + ofWords,
   over: select + " WHERE l.expires <= ? ORDER BY l.expires LIMIT ?",
 };
 
@@ -91,9 +102,11 @@ export function createLongTerm(db: Database, vault: Vault | undefined): LongTerm
   function rowOf(found: Columns, seals: NamespaceSeals | undefined): LongTermRow {
     const { namespace, id: key, words, expires, refresh, created: createdAt, updated: updatedAt } = found;
     const value = textOf(found, seals);
+    const vector = found.vector === null ? undefined : vectorIn(found, found.vector, seals);
     const row: LongTermRow = {
       ...{ namespace, key, value, createdAt, updatedAt },
       ...(words === null ? {} : { words }),
+      ...(vector === undefined ? {} : { vector }),
       ...(expires === null ? {} : { expiresAt: expires }),
       ...(refresh === null ? {} : { refreshMs: refresh }),
     };
@@ -113,7 +126,8 @@ export function createLongTerm(db: Database, vault: Vault | undefined): LongTerm
     const row: LongTermRow = seals === undefined ? given : bare;
     const { namespace, key, value, createdAt, updatedAt, expiresAt = null, refreshMs = null, words = null } = row;
     const payload = seals === undefined ? value : seals.seal(value, placeOf(row));
-    const values = [createdAt, updatedAt, expiresAt, refreshMs, words, sumOf(row, seals), payload] as const;
+    const vector = row.vector === undefined ? null : vectorPayload(row.vector, placeOf(row), seals);
+    const values = [createdAt, updatedAt, expiresAt, refreshMs, words, sumOf(row, seals), payload, vector] as const;
     const at = before?.key ?? Number(insert.run(namespace, key, ...values).lastInsertRowid);
     if (before !== undefined) update.run(...values, at);
     const known = before?.words ?? null;
@@ -134,13 +148,11 @@ export function createLongTerm(db: Database, vault: Vault | undefined): LongTerm
     write({ ...row, createdAt: stays ? before.created : row.updatedAt }, before, seals);
   }
 
-  function touch(
-    { at, expiresAt, ...place }: Extract<LongTermChange, { readonly touch: unknown }>["touch"],
-    seals: NamespaceSeals | undefined,
-  ): void {
-    const found = prepared().find.get(place.namespace, place.key);
-    if (found === undefined || found.expires === null || found.expires <= at || found.expires >= expiresAt) return;
-    write({ ...rowOf(found, seals), expiresAt }, found, seals);
+  function touch({ at, expiresAt, namespace, key }: LongTermTouch, seals: NamespaceSeals | undefined): Refreshed {
+    const found = prepared().find.get(namespace, key);
+    if (found === undefined || (found.expires !== null && found.expires <= at)) return "gone";
+    if (found.expires !== null && found.expires < expiresAt) write({ ...rowOf(found, seals), expiresAt }, found, seals);
+    return "kept";
   }
 
   function sweep(at: number, limit: number): number {
@@ -151,7 +163,7 @@ export function createLongTerm(db: Database, vault: Vault | undefined): LongTerm
 
   return {
     get: ({ namespace, key }, at) => rowsOf(prepared().get.all({ namespace, id: key, at }))[0],
-    page: ({ namespace, deep, at, after, words, limit }) => {
+    page: ({ namespace, deep, at, after, words, vectors = false, limit }) => {
       const isBefore = after === undefined || after.namespace < namespace;
       const range: Range = {
         from: isBefore ? namespace : after.namespace,
@@ -160,9 +172,10 @@ export function createLongTerm(db: Database, vault: Vault | undefined): LongTerm
         at,
         limit,
       };
-      if (words === undefined) return rowsOf(prepared().page.all(range));
+      const { page, wholePage, search, wholeSearch } = prepared();
+      if (words === undefined) return rowsOf((vectors ? wholePage : page).all(range));
       if (vault !== undefined) throw sealedWords();
-      return rowsOf(prepared().search.all({ ...range, words: matchOf(namespace, words) }));
+      return rowsOf((vectors ? wholeSearch : search).all({ ...range, words: matchOf(namespace, words) }));
     },
     apply: (changes, at) => {
       const seals = sealsOf(vault);
@@ -177,6 +190,10 @@ export function createLongTerm(db: Database, vault: Vault | undefined): LongTerm
       sweep(at, longTermRules.sweptWithWrite);
     },
     sweep,
+    refresh: (touches) => {
+      const seals = sealsOf(vault);
+      return touches.map((each) => touch(each, seals(each.namespace)));
+    },
     check: (after, limit, fault) => {
       const seals = sealsOf(vault);
       const rows = prepared().all.all(after, limit);
@@ -217,15 +234,17 @@ function prepare(db: Database) {
   return {
     get: db.prepare<[{ namespace: string; id: string; at: number }], Columns>(longTermQueries.get),
     page: db.prepare<[Range], Columns>(longTermQueries.page),
+    wholePage: db.prepare<[Range], Columns>(longTermQueries.wholePage),
     search: db.prepare<[Range & { words: string }], Columns>(longTermQueries.search),
+    wholeSearch: db.prepare<[Range & { words: string }], Columns>(longTermQueries.wholeSearch),
     over: db.prepare<[number, number], Columns>(longTermQueries.over),
-    find: db.prepare<[string, string], Columns>(select + " WHERE l.namespace = ? AND l.id = ?"),
-    all: db.prepare<[number, number], Columns>(select + " WHERE l.key > ? ORDER BY l.key LIMIT ?"),
+    find: db.prepare<[string, string], Columns>(selectWhole + " WHERE l.namespace = ? AND l.id = ?"),
+    all: db.prepare<[number, number], Columns>(selectWhole + " WHERE l.key > ? ORDER BY l.key LIMIT ?"),
     insert: db.prepare(
-      "INSERT INTO long_term (namespace, id, created, updated, expires, refresh, words, sum, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT INTO long_term (namespace, id, created, updated, expires, refresh, words, sum, value, vector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     ),
     update: db.prepare(
-      "UPDATE long_term SET created = ?, updated = ?, expires = ?, refresh = ?, words = ?, sum = ?, value = ? WHERE key = ?",
+      "UPDATE long_term SET created = ?, updated = ?, expires = ?, refresh = ?, words = ?, sum = ?, value = ?, vector = ? WHERE key = ?",
     ),
     drop: db.prepare<[number]>("DELETE FROM long_term WHERE key = ?"),
     index: db.prepare<[number, string]>("INSERT INTO long_term_words (rowid, words) VALUES (?, ?)"),
@@ -273,6 +292,36 @@ function textOf({ namespace, id: key, value }: Columns, seals: NamespaceSeals | 
   if (seals !== undefined) return seals.open(value, placeOf({ namespace, key }));
   if (typeof value === "string") return value;
   throw corrupt(`the item "${key}" in "${namespace}" is encrypted in a store that is not`);
+}
+
+/** A vector as the file has it: a sum, and its numbers of 4 bytes each, low byte first; of a sealed row all of that sealed. */
+function vectorPayload(
+  vector: Float32Array,
+  [, ...place]: readonly [string, string, string],
+  seals: NamespaceSeals | undefined,
+): Payload {
+  const bytes = Buffer.alloc(4 + 4 * vector.length);
+  bytes.set(lowFirst(new Uint8Array(Float32Array.from(vector).buffer)), 4);
+  bytes.writeUInt32LE(crc32(bytes.subarray(4)), 0);
+  return seals === undefined ? bytes : seals.seal(bytes.toString("base64"), ["long_term.vector", ...place]);
+}
+
+/** Throws `store_corrupt` for what is no vector as it was written. */
+function vectorIn(found: Columns, payload: Payload, seals: NamespaceSeals | undefined): Float32Array {
+  const at = [found.namespace, found.id] as const;
+  const given = seals === undefined ? payload : Buffer.from(seals.open(payload, ["long_term.vector", ...at]), "base64");
+  if (!(given instanceof Uint8Array) || given.length < 8 || given.length % 4 !== 0) throw unlike(found);
+  const bytes = Buffer.from(given.buffer, given.byteOffset, given.length);
+  if (crc32(bytes.subarray(4)) !== bytes.readUInt32LE(0)) throw unlike(found);
+  return new Float32Array(lowFirst(Uint8Array.from(bytes.subarray(4))).buffer);
+}
+
+const isLowFirst = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+
+/** Numbers of 4 bytes in the order of the file, or from there in that of this machine; in place. */
+function lowFirst(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  if (!isLowFirst) Buffer.from(bytes.buffer).swap32();
+  return bytes;
 }
 
 /** The sum of a row; what is sealed carries its own proof. */

@@ -5,6 +5,7 @@ import {
   type CheckpointImage,
   type CheckpointRow,
   type CheckpointWithDeltas,
+  type ClaimablePage,
   type DeltaRow,
   type EffectRow,
   type EventRow,
@@ -25,6 +26,7 @@ import {
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import { corrupt } from "./errors.ts";
+import { reachedAt, reachedCheckpoint } from "./reached.ts";
 import { runIsIntact } from "./row-sums.ts";
 import {
   type CheckpointColumns,
@@ -46,6 +48,7 @@ import {
   timerSum,
   type WrittenBy,
 } from "./rows.ts";
+import { statusAsWritten, storedStatuses } from "./run-status.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
 import { controlPlace, readDelta, readEffect, readFact, readLetter, readQuestion, readRun } from "./sealed-rows.ts";
 import { opened, type Payload, type Seals, type Vault } from "./vault.ts";
@@ -68,6 +71,8 @@ export interface Reader {
   forgetSeals(): void;
   /** The owners of threads with a run at work: of one thread, or of all. */
   ownersAtWork(thread?: string): readonly number[];
+  /** The owners of threads with a queue. */
+  ownersWithQueue(): readonly number[];
   // `dead` are the owners that are known to be: what they ran has crashed.
   thread(id: string, dead: readonly number[]): ThreadRow | undefined;
   threads(
@@ -78,6 +83,7 @@ export interface Reader {
   branches(
     thread: string,
   ): readonly { readonly name: string; readonly from: number | undefined; readonly head: number | undefined }[];
+  claimable(page: ClaimablePage, dead: readonly number[]): readonly RunRow[];
   runs(filter: RunFilter, wanted: readonly RunStatus[] | undefined, dead: readonly number[]): readonly RunRow[];
   /** A run as its row says, whoever lives. */
   run(key: number): RunRow | undefined;
@@ -117,6 +123,8 @@ export interface Reader {
   hasLetters(): boolean;
   /** The letters that wait for a branch, in the order in which they were posted. */
   inbox(thread: string, branch: string): readonly LetterRow[];
+  /** The letters of a branch, those too that a run has taken in which may yet give them back. */
+  letters(thread: string, branch: string): readonly LetterRow[];
   events(
     thread: string,
     page: { readonly after: number; readonly from?: number | undefined; readonly limit: number },
@@ -127,7 +135,9 @@ export interface Reader {
 /** What its owner was at when it died, or when it gave the thread away without a word, has crashed. */
 const statusAsRead =
   "CASE WHEN r.status = 'running' AND (t.owner IS NULL OR r.epoch <> t.epoch OR t.owner IN (SELECT value FROM json_each(@dead)))" +
-  " THEN 'crashed' ELSE r.status END";
+  " THEN 'crashed' ELSE " +
+  statusAsWritten +
+  " END";
 
 const isWanted = " AND (@wanted IS NULL OR " + statusAsRead + " IN (SELECT value FROM json_each(@wanted)))";
 
@@ -136,7 +146,11 @@ const hasMetadata =
   " (SELECT 1 FROM json_each(coalesce(r.metadata, '{}')) h WHERE h.key = w.key AND h.type = w.type AND h.atom IS w.atom)))";
 
 const threadColumns =
-  "SELECT t.id, g.name AS graph, g.version, t.created, t.updated, t.head, " + statusAsRead + " AS status";
+  "SELECT t.id, g.name AS graph, g.version, t.created, " +
+  reachedAt +
+  " AS updated, t.head, " +
+  statusAsRead +
+  " AS status";
 
 const threadsWithRuns = " FROM threads t JOIN graphs g ON g.key = t.graph LEFT JOIN runs r ON r.key = t.run";
 
@@ -144,12 +158,26 @@ const threadsWithRuns = " FROM threads t JOIN graphs g ON g.key = t.graph LEFT J
 const threadsOfStatus =
   " FROM runs r CROSS JOIN threads t ON t.key = r.thread AND t.run = r.key CROSS JOIN graphs g ON g.key = t.graph";
 
+/** A time that nobody asks for is not looked up: of a thread at work that is a look at its checkpoints. */
+const [always, never] = [String(Number.MIN_SAFE_INTEGER), String(Number.MAX_SAFE_INTEGER)];
+
 const threadFilter =
-  " (@graph IS NULL OR g.name = @graph) AND t.updated >= @since AND t.updated < @until" +
-  " AND (t.updated < @changed OR (t.updated = @changed AND t.key < @before))" +
+  " (@graph IS NULL OR g.name = @graph) AND (@since = " +
+  always +
+  " OR " +
+  reachedAt +
+  " >= @since) AND (@until = " +
+  never +
+  " OR " +
+  reachedAt +
+  " < @until) AND (@changed = " +
+  never +
+  " OR (" +
+  reachedAt +
+  ", t.key) < (@changed, @before))" +
   isWanted +
   hasMetadata +
-  " ORDER BY t.updated DESC, t.key DESC LIMIT @limit";
+  " ORDER BY updated DESC, t.key DESC LIMIT @limit";
 
 const runColumns =
   "SELECT r.id, t.id AS thread, b.name AS branch, r.graph, r.version, r.attempt, r.started, r.ended, r.error," +
@@ -166,6 +194,34 @@ const runFilter =
   hasMetadata +
   " ORDER BY r.key DESC LIMIT @limit";
 
+/** Runs that have a pair of metadata, the newest first. */
+const runsOfPair =
+  " FROM run_metadata m INDEXED BY runs_by_metadata CROSS JOIN runs r ON r.key = m.run CROSS JOIN threads t ON t.key = r.thread" +
+  " CROSS JOIN branches b ON b.key = r.branch WHERE m.name = @pairName AND m.value = @pairValue AND m.run < @before" +
+  " AND (@name IS NULL OR r.name = @name) AND (@graph IS NULL OR r.graph = @graph)" +
+  " AND r.started >= @since AND r.started < @until" +
+  isWanted +
+  hasMetadata +
+  " ORDER BY m.run DESC LIMIT @limit";
+
+/** Threads whose newest run has a pair of metadata. */
+const threadsOfPair =
+  " FROM run_metadata m INDEXED BY runs_by_metadata CROSS JOIN runs r ON r.key = m.run CROSS JOIN threads t ON t.key = r.thread AND t.run = r.key" +
+  " CROSS JOIN graphs g ON g.key = t.graph WHERE m.name = @pairName AND m.value = @pairValue AND";
+
+/** The first in the queue of each thread that nobody alive, or this very process, holds. */
+const claimableQueued =
+  " FROM threads t INDEXED BY threads_with_queue CROSS JOIN runs r ON r.key = (SELECT q.key FROM runs q INDEXED BY queued_runs" +
+  " WHERE q.thread = t.key AND q.status = 'queued' ORDER BY q.key LIMIT 1) CROSS JOIN branches b ON b.key = r.branch" +
+  " WHERE t.queued > 0 AND t.key > @after AND (t.owner IS NULL OR t.owner IN (SELECT value FROM json_each(@dead)))" +
+  " ORDER BY t.key LIMIT @limit";
+
+const claimableLeft =
+  " FROM runs r INDEXED BY runs_by_status CROSS JOIN threads t ON t.key = r.thread CROSS JOIN branches b ON b.key = r.branch" +
+  " WHERE r.status = @stored AND r.key > @after AND " +
+  statusAsRead +
+  " <> 'running' ORDER BY r.key LIMIT @limit";
+
 const storedIn = "r.status IN (SELECT value FROM json_each(@stored))";
 
 interface ListParameters {
@@ -178,6 +234,19 @@ interface ListParameters {
   readonly since: number;
   readonly until: number;
   readonly before: number;
+  readonly limit: number;
+}
+
+/** The pair of metadata by which rows are looked up. */
+interface Pair {
+  readonly pairName: string;
+  readonly pairValue: string;
+}
+
+interface ClaimableParameters {
+  readonly after: number;
+  readonly stored: string;
+  readonly dead: string;
   readonly limit: number;
 }
 
@@ -217,6 +286,10 @@ const questionListOfThread =
   " CROSS JOIN runs r ON r.key = b.run CROSS JOIN interrupts i INDEXED BY questions_of_branch ON i.branch = b.key" +
   " WHERE t.id = @thread AND r.status = 'waiting'" +
   questionsWanted;
+
+const letterList =
+  "SELECT l.id, l.kind, l.at, l.taken, l.sum, l.messages FROM threads t CROSS JOIN branches b ON b.thread = t.key AND b.name = ?" +
+  " CROSS JOIN letters l ON l.branch = b.key WHERE t.id = ?";
 
 interface QuestionParameters {
   readonly graph: string | null;
@@ -261,11 +334,19 @@ export function createReader(
   const threadListOfStatus = db.prepare<[ThreadParameters], ThreadColumns>(
     threadColumns + threadsOfStatus + " WHERE " + storedIn + " AND" + threadFilter,
   );
+  const threadsByMetadata = db.prepare<[ThreadParameters & Pair], ThreadColumns>(
+    threadColumns + threadsOfPair + threadFilter,
+  );
   const keyOfThread = db.prepare<[string], number>("SELECT key FROM threads WHERE id = ?").pluck();
   const ownersOfRunning = db
     .prepare<[], number>(
       "SELECT DISTINCT t.owner FROM runs r CROSS JOIN threads t ON t.key = r.thread" +
         " WHERE r.status = 'running' AND t.owner IS NOT NULL AND r.epoch = t.epoch",
+    )
+    .pluck();
+  const ownersOfQueues = db
+    .prepare<[], number>(
+      "SELECT DISTINCT owner FROM threads INDEXED BY threads_with_queue WHERE queued > 0 AND owner IS NOT NULL",
     )
     .pluck();
   const ownerOfThread = db
@@ -298,9 +379,25 @@ export function createReader(
       " WHERE r.graph = @graph AND r.started >= @since" +
       runFilter,
   );
-  const runByKey = db.prepare<[number], RunColumns>(runColumns + "r.status" + runTables + " WHERE r.key = ?");
+  const runsByMetadata = db.prepare<[RunParameters & Pair], RunColumns>(
+    runColumns + statusAsRead + " AS status" + runsOfPair,
+  );
+  const howOften = db
+    .prepare<[string, string], number>(
+      "SELECT count(*) FROM (SELECT 1 FROM run_metadata WHERE name = ? AND value = ? LIMIT 1000)",
+    )
+    .pluck();
+  const queuedToClaim = db.prepare<[Omit<ClaimableParameters, "stored">], RunColumns>(
+    runColumns + statusAsRead + " AS status" + claimableQueued,
+  );
+  const leftToClaim = db.prepare<[ClaimableParameters], RunColumns>(
+    runColumns + statusAsRead + " AS status" + claimableLeft,
+  );
+  const runByKey = db.prepare<[number], RunColumns>(
+    runColumns + statusAsWritten + " AS status" + runTables + " WHERE r.key = ?",
+  );
   const runByName = db.prepare<[number, string], RunColumns>(
-    runColumns + "r.status" + runTables + " WHERE r.thread = ? AND r.name = ?",
+    runColumns + statusAsWritten + " AS status" + runTables + " WHERE r.thread = ? AND r.name = ?",
   );
   const keyOfRun = db
     .prepare<[string, string], number>(
@@ -311,7 +408,11 @@ export function createReader(
     "SELECT b.key, b.name, b.parent, b.origin, b.run FROM threads t JOIN branches b ON b.thread = t.key WHERE t.id = ? ORDER BY b.key",
   );
   const runsInOrder = db.prepare<[string], RunColumns>(
-    runColumns + "r.status" + runTables + " WHERE r.thread = (SELECT key FROM threads WHERE id = ?) ORDER BY r.key",
+    runColumns +
+      statusAsWritten +
+      " AS status" +
+      runTables +
+      " WHERE r.thread = (SELECT key FROM threads WHERE id = ?) ORDER BY r.key",
   );
   const awaitedOfLine = db
     .prepare<[number], string>("SELECT id FROM interrupts WHERE branch = ? AND awaited = 1 ORDER BY key")
@@ -365,16 +466,27 @@ export function createReader(
         " WHERE t.id = @thread ORDER BY x.key LIMIT 1",
     )
     .pluck();
-  const lastOfThread = db.prepare<[string], number>("SELECT checkpoint FROM threads WHERE id = ?").pluck();
+  const lastOfThread = db
+    .prepare<[string], number>("SELECT " + reachedCheckpoint + " FROM threads t WHERE t.id = ?")
+    .pluck();
   const factsBetween = db.prepare<[string, number, number, number], FactColumns>(
     "SELECT f.seq, b.name AS branch, f.at, f.sum, f.text FROM threads t JOIN facts f ON f.thread = t.key JOIN branches b ON b.key = f.branch" +
       " WHERE t.id = ? AND f.seq > ? AND f.seq < ? ORDER BY f.seq LIMIT ?",
   );
   const anyLetter = db.prepare<[], number>("SELECT 1 FROM letters LIMIT 1").pluck();
-  const lettersOf = db.prepare<[string, string], Omit<LetterColumns, "branch">>(
-    "SELECT l.id, l.kind, l.at, l.sum, l.messages FROM threads t CROSS JOIN branches b ON b.thread = t.key AND b.name = ?" +
-      " CROSS JOIN letters l ON l.branch = b.key WHERE t.id = ? ORDER BY l.key",
+  const lettersOf = db.prepare<[string, string], Omit<LetterColumns, "branch">>(letterList + " ORDER BY l.key");
+  const lettersThatWait = db.prepare<[string, string], Omit<LetterColumns, "branch">>(
+    letterList + " AND l.taken = '' ORDER BY l.key",
   );
+  const readLetters = (
+    rows: readonly Omit<LetterColumns, "branch">[],
+    thread: string,
+    branch: string,
+  ): readonly LetterRow[] => {
+    if (rows.length === 0) return [];
+    const seals = sealsOf(thread);
+    return rows.map((row) => readLetter(seals, thread, { ...row, branch }));
+  };
   const questions = db.prepare<[QuestionParameters], QuestionColumns>(questionList);
   const questionsOfThread = db.prepare<[QuestionParameters & { thread: string }], QuestionColumns>(
     questionListOfThread,
@@ -503,6 +615,16 @@ export function createReader(
     }
   }
 
+  /** Of the pairs that a filter asks for, the one that the fewest runs have. */
+  function rarestPair(metadata: RunFilter["metadata"]): Pair | undefined {
+    const pairs = Object.entries(metadata ?? {}).map(
+      ([pairName, value]): Pair => ({ pairName, pairValue: JSON.stringify(value) }),
+    );
+    if (pairs.length < 2) return pairs[0];
+    const counted = pairs.map((pair) => ({ pair, often: howOften.get(pair.pairName, pair.pairValue) ?? 0 }));
+    return counted.reduce((rarest, each) => (each.often < rarest.often ? each : rarest)).pair;
+  }
+
   function openRun(columns: RunColumns): RunRow {
     return readRun(sealsOf(columns.thread), columns);
   }
@@ -549,6 +671,7 @@ export function createReader(
       const found = runByName.get(thread, key);
       return found === undefined ? undefined : openRun(found);
     },
+    ownersWithQueue: () => ownersOfQueues.all(),
     ownersAtWork: (thread) => (thread === undefined ? ownersOfRunning.all() : ownerOfThread.all(thread)),
     thread: (id, dead) => {
       const found = threadById.get({ id, dead: JSON.stringify(dead) });
@@ -561,6 +684,8 @@ export function createReader(
         changed: before?.updatedAt ?? Number.MAX_SAFE_INTEGER,
         before: (before === undefined ? undefined : keyOfThread.get(before.id)) ?? Number.MAX_SAFE_INTEGER,
       };
+      const pair = rarestPair(filter.metadata);
+      if (pair !== undefined) return threadsByMetadata.all({ ...parameters, ...pair }).map(threadRow);
       return (wanted === undefined ? threadList : threadListOfStatus).all(parameters).map(threadRow);
     },
     branches: (thread) =>
@@ -583,7 +708,22 @@ export function createReader(
         name: key ?? null,
         before: (before === undefined ? undefined : keyOfRun.get(before.thread, before.id)) ?? Number.MAX_SAFE_INTEGER,
       };
+      const pair = thread === undefined ? rarestPair(filter.metadata) : undefined;
+      if (pair !== undefined)
+        return readable(thread, parameters, (wider) => runsByMetadata.all({ ...wider, ...pair }), openRun);
       return readable(thread, parameters, (wider) => list.all(wider), openRun);
+    },
+    claimable: ({ kind, after, limit }, dead) => {
+      const parameters = { dead: JSON.stringify(dead), limit };
+      if (kind === "queued") {
+        const from = after === undefined ? undefined : keyOfThread.get(after.thread);
+        const all = (wider: typeof parameters) => queuedToClaim.all({ ...wider, after: from ?? 0 });
+        return readable(undefined, parameters, all, openRun);
+      }
+      const stored = kind === "crashed" ? "running" : kind;
+      const from = (after === undefined ? undefined : keyOfRun.get(after.thread, after.id)) ?? 0;
+      const all = (wider: typeof parameters) => leftToClaim.all({ ...wider, after: from, stored });
+      return readable(undefined, parameters, all, openRun);
     },
     checkpoint: (thread, id) => {
       const found = find(thread, id);
@@ -641,12 +781,8 @@ export function createReader(
       return interruptList.all(line.key).map((row) => interruptRow(readQuestion(seals, thread, { ...row, branch })));
     },
     hasLetters: () => anyLetter.get() !== undefined,
-    inbox: (thread, branch) => {
-      const rows = lettersOf.all(branch, thread);
-      if (rows.length === 0) return [];
-      const seals = sealsOf(thread);
-      return rows.map((row) => readLetter(seals, thread, { ...row, branch }));
-    },
+    inbox: (thread, branch) => readLetters(lettersThatWait.all(branch, thread), thread, branch),
+    letters: (thread, branch) => readLetters(lettersOf.all(branch, thread), thread, branch),
     events: (thread, { after, from, limit }) => {
       const checkpoints: CheckpointWithDeltas[] = [];
       let id = nextId(thread, from === undefined ? firstAfter(thread, after) : from + 1);
@@ -704,7 +840,7 @@ function listParameters(
   wanted: readonly RunStatus[] | undefined,
   dead: readonly number[],
 ): Omit<ListParameters, "before"> {
-  const stored = wanted?.map((status) => (status === "crashed" ? "running" : status));
+  const stored = wanted === undefined ? undefined : storedStatuses(wanted);
   return {
     graph: graph ?? null,
     metadata: metadata === undefined ? null : JSON.stringify(metadata),

@@ -118,6 +118,8 @@ export interface LetterColumns {
   readonly branch: string;
   readonly kind: LetterRow["kind"];
   readonly at: number;
+  /** The run that has taken it in; empty while it waits. */
+  readonly taken: string;
   readonly sum: number;
   readonly messages: string;
 }
@@ -215,12 +217,12 @@ export function interruptRow(columns: InterruptColumns): InterruptRow {
   };
 }
 
-type MoreOfQuestion = Pick<InterruptRow, "onExpire" | "expiredAt" | "answeredBy" | "about">;
+type MoreOfQuestion = Pick<InterruptRow, "onExpire" | "expiredAt" | "answeredBy" | "about" | "tool">;
 
 /** What few questions have, as text; nothing where a question has none of it. */
-export function moreOfQuestion({ onExpire, expiredAt, answeredBy, about }: MoreOfQuestion): string | null {
-  if (onExpire === undefined && expiredAt === undefined && answeredBy === undefined && about === undefined) return null;
-  return JSON.stringify({ onExpire, expiredAt, answeredBy, about });
+export function moreOfQuestion({ onExpire, expiredAt, answeredBy, about, tool }: MoreOfQuestion): string | null {
+  const text = JSON.stringify({ onExpire, expiredAt, answeredBy, about, tool });
+  return text === "{}" ? null : text;
 }
 
 /** An open question with what waits for it. */
@@ -353,8 +355,8 @@ export function factSum({ seq, branch, at, text }: EventRow): number {
   return crc32(JSON.stringify([seq, branch, at, text]));
 }
 
-export function letterSum({ branch, id, kind, at, messages }: LetterRow): number {
-  return crc32(JSON.stringify([branch, id, kind, at, messages]));
+export function letterSum({ branch, id, kind, at, messages, taken }: LetterRow): number {
+  return crc32(JSON.stringify([branch, id, kind, at, messages, taken ?? ""]));
 }
 
 export function timerSum({ id, kind, generation, dueAt, about }: Omit<TimerRow, "thread" | "branch">): number {

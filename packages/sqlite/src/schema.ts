@@ -55,6 +55,7 @@ export const migrations: readonly (readonly string[])[] = [
   updated INTEGER NOT NULL,
   secret BLOB
 ) STRICT`,
+    `CREATE INDEX threads_with_queue ON threads (key) WHERE queued > 0`,
     `CREATE TABLE branches (
   key INTEGER PRIMARY KEY,
   thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
@@ -65,6 +66,7 @@ export const migrations: readonly (readonly string[])[] = [
   UNIQUE (thread, name)
 ) STRICT`,
     `CREATE INDEX branches_of_thread ON branches (thread) WHERE instr(name, '/') = 0`,
+    `CREATE INDEX branches_by_origin ON branches (parent, origin) WHERE origin IS NOT NULL`,
     `CREATE TABLE channels (
   key INTEGER PRIMARY KEY,
   branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
@@ -93,7 +95,15 @@ export const migrations: readonly (readonly string[])[] = [
 ) STRICT`,
     `CREATE INDEX runs_by_status ON runs (status)`,
     `CREATE INDEX runs_by_graph ON runs (graph, started)`,
+    `CREATE INDEX queued_runs ON runs (thread) WHERE status = 'queued'`,
     `CREATE UNIQUE INDEX runs_by_name ON runs (thread, name) WHERE name IS NOT NULL`,
+    `CREATE TABLE run_metadata (
+  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+  name TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (run, name)
+) STRICT, WITHOUT ROWID`,
+    `CREATE INDEX runs_by_metadata ON run_metadata (name, value, run)`,
     `CREATE TABLE checkpoints (
   key INTEGER PRIMARY KEY,
   step INTEGER NOT NULL,
@@ -146,6 +156,7 @@ export const migrations: readonly (readonly string[])[] = [
   outcome ANY,
   UNIQUE (branch, step, task, call)
 ) STRICT`,
+    `CREATE INDEX once_effects ON effects (branch) WHERE effect = 'once'`,
     `CREATE TABLE interrupts (
   key INTEGER PRIMARY KEY,
   branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,
@@ -184,9 +195,10 @@ export const migrations: readonly (readonly string[])[] = [
   id TEXT NOT NULL,
   kind TEXT NOT NULL,
   at INTEGER NOT NULL,
+  taken TEXT NOT NULL,
   sum INTEGER NOT NULL,
   messages ANY NOT NULL,
-  UNIQUE (branch, id)
+  UNIQUE (branch, taken, id)
 ) STRICT`,
     `CREATE TABLE facts (
   thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
@@ -208,6 +220,7 @@ export const migrations: readonly (readonly string[])[] = [
   words TEXT,
   sum INTEGER NOT NULL,
   value ANY NOT NULL,
+  vector ANY,
   UNIQUE (namespace, id)
 ) STRICT`,
     `CREATE INDEX long_term_by_end ON long_term (expires) WHERE expires IS NOT NULL`,

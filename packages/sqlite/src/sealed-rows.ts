@@ -229,14 +229,14 @@ export function letterColumns(
 
 /** A letter as it was written. Throws `store_corrupt` for any other, `missing_key`. */
 export function readLetter(seals: Seals | undefined, thread: string, columns: LetterColumns): LetterRow {
-  const { id, branch, kind, at, sum } = columns;
+  const { id, branch, kind, at, taken, sum } = columns;
   const messages = opened(seals, thread, columns.messages, () => letterPlace(columns));
-  const row = { id, branch, kind, messages, at };
+  const row = { id, branch, kind, messages, at, ...(taken === "" ? {} : { taken }) };
   if (letterSum(seals === undefined ? row : { ...row, messages: "" }) === sum) return row;
   throw corrupt(`the letter "${id}" is not what was written`, { thread, branch });
 }
 
-function letterPlace({ branch, id, kind, at }: Omit<LetterRow, "messages">): Place {
+function letterPlace({ branch, id, kind, at }: Pick<LetterRow, "branch" | "id" | "kind" | "at">): Place {
   return ["letters.messages", branch, id, kind, at];
 }
 

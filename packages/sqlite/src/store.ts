@@ -7,6 +7,8 @@ import {
   checkId,
   type LetterWrite,
   type LongTermChange,
+  type LongTermVectors,
+  longTermRules,
   type QueueWrite,
   StatewrightError,
   type Store,
@@ -62,6 +64,8 @@ export interface SqliteStoreOptions {
    * There is no search for words in what is encrypted.
    */
   readonly encryption?: Encryption;
+  /** How vectors are made of what is put into the long-term store, so that it can be searched by nearness. */
+  readonly longTerm?: LongTermVectors;
 }
 
 /**
@@ -174,9 +178,10 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
   async function readStatus<Value>(
     work: (reader: Reader, dead: readonly number[]) => Value,
     thread?: string,
+    owners: (reader: Reader) => readonly number[] = (from) => from.ownersAtWork(thread),
   ): Promise<Value> {
     const isKnown = (id: number): boolean => id === owner.id() || owner.isDead(id);
-    const strangers = (await read((from) => from.ownersAtWork(thread), thread)).filter((id) => !isKnown(id));
+    const strangers = (await read(owners, thread)).filter((id) => !isKnown(id));
     // Who lives is told inside a write transaction only, in which nobody else looks.
     if (strangers.length > 0) await write(thread, () => strangers.map((id) => owner.isAlive(id)));
     return await read((from) => work(from, owner.dead()), thread);
@@ -265,6 +270,11 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
       const wanted = storeRules.checkRunFilter(filter);
       return await readStatus((from, dead) => from.runs(filter, wanted, dead), filter.thread);
     },
+    claimable: async (page) => {
+      storeRules.checkClaimablePage(page);
+      const owners = page.kind === "queued" ? (from: Reader) => from.ownersWithQueue() : undefined;
+      return await readStatus((from, dead) => from.claimable(page, dead), undefined, owners);
+    },
     checkpoint: (thread, id) => read((from) => from.checkpoint(thread, id), thread),
     writtenBy: (thread, checkpoint) => read((from) => from.writtenBy(thread, checkpoint), thread),
     head: (thread, branch) => read((from) => from.head(thread, branch), thread),
@@ -296,9 +306,11 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
         return from.timers(filter);
       }),
     longTerm: {
+      ...(options.longTerm === undefined ? {} : { vectors: options.longTerm }),
       get: (place, at) => read(() => items.get(place, at)),
       page: (query) => read(() => items.page(query)),
       write: (changes, at) => write(undefined, () => longTerm.apply(changes, at)),
+      refresh: (touches) => write(undefined, () => items.refresh(touches)),
       sweep: (at, limit) => write(undefined, () => erasing(db, () => items.sweep(at, limit))),
     },
     artifacts: {
@@ -325,7 +337,17 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     insert: async (image) => {
       await write(image.id, () => writer.insert(image));
     },
-    prune: (prune) => write(prune.thread, () => erasing(db, () => writer.prune(prune))),
+    prune: async (prune) => {
+      const pieces = writer.prune(prune);
+      for (let piece = pieces.next(); ; piece = pieces.next()) {
+        if (piece.done === true) return piece.value;
+        const { does, run } = piece.value;
+        if (does === "writes") await write(prune.thread, () => erasing(db, run));
+        else if (does === "reads") await read(run, prune.thread);
+        // Others come in between: a write has waited for its turn already.
+        if (does !== "writes") await new Promise<void>((resolve) => void world.schedule.soon(resolve));
+      }
+    },
     vacuum: () => vacuum(db, world, () => closed),
     backup: async (target, backup = {}) => {
       if (closed) throw storeRules.closed("sqlite");
@@ -398,10 +420,18 @@ const commitsUntilNamed = 16;
 const smallestBytes = 128 * 1024;
 
 function checkOptions(path: string, options: SqliteStoreOptions): void {
-  storeRules.checkKeys("sqliteStore", options, ["durability", "world", "maxBytes", "fileSystem", "encryption"]);
+  storeRules.checkKeys("sqliteStore", options, [
+    "durability",
+    "world",
+    "maxBytes",
+    "fileSystem",
+    "encryption",
+    "longTerm",
+  ]);
   if (typeof path !== "string" || path.trim() === "" || path.includes("\0") || path.startsWith("file:"))
     throw invalid(`the path is ${shown(path)}`, 'Give the path of a file, or ":memory:"');
   const { durability = "full", maxBytes, fileSystem = "local", encryption } = options;
+  longTermRules.checkVectors("sqliteStore", options.longTerm);
   if (encryption !== undefined && typeof encryption?.keys !== "function")
     throw invalid("encryption has no function keys", "Give encryption: { keys: (thread) => [{ id, key }] }");
   if (encryption?.longTerm !== undefined && typeof encryption.longTerm !== "function")

@@ -83,7 +83,7 @@ export function createSweeper(
     "UPDATE interrupts SET sum = ?, payload = ?, answer = ?, more = ? WHERE key = ?",
   );
   const letters = db.prepare<[number, number, number], Keyed<Omit<LetterColumns, "branch">>>(
-    "SELECT key, id, kind, at, sum, messages FROM letters WHERE branch = ? AND key > ? ORDER BY key LIMIT ?",
+    "SELECT key, id, kind, at, taken, sum, messages FROM letters WHERE branch = ? AND key > ? ORDER BY key LIMIT ?",
   );
   const putLetter = db.prepare<[number, Payload, number]>("UPDATE letters SET sum = ?, messages = ? WHERE key = ?");
   const runs = db.prepare<[string, number, number], Keyed<RunColumns>>(

@@ -3,6 +3,7 @@
  * line. Deleting a thread and measuring one go by this list; a table that is missing here fails a test.
  */
 import type { Database } from "better-sqlite3";
+import { settleReached } from "./reached.ts";
 
 /** What a row belongs to, and the condition by which its rows are found, given the key of that. */
 interface Belonging {
@@ -30,6 +31,7 @@ export const threadTables: Readonly<Record<string, Belonging>> = {
       "key IN (SELECT p.key FROM artifacts a JOIN artifact_pieces p ON p.key >= a.key << 24 AND p.key < (a.key + 1) << 24 WHERE a.thread = @key)",
   },
   artifacts: { to: "thread", where: "thread = @key" },
+  run_metadata: { to: "thread", where: "run IN (SELECT key FROM runs WHERE thread = @key)" },
   runs: { to: "thread", where: "thread = @key" },
   branches: { to: "thread", where: "thread = @key" },
   threads: { to: "thread", where: "key = @key" },
@@ -53,6 +55,9 @@ export function createEraser(db: Database): Eraser {
   const [ofThread, ofLine, ofChannel] = [statements("thread"), statements("line"), statements("channel")];
   const channels = db.prepare<[number], number>("SELECT key FROM channels WHERE branch = ?").pluck();
   const lines = db.prepare<[number], number>("SELECT key FROM branches WHERE thread = ?").pluck();
+  const settle = db.prepare<[number]>(
+    "UPDATE threads AS t SET " + settleReached + " WHERE t.key = ? AND t.owner IS NOT NULL",
+  );
   const removeLine = db.prepare<[number]>("DELETE FROM branches WHERE key = ?");
   const idsOfLine = db.prepare<[{ key: number }], { first: number | null; last: number | null }>(
     "SELECT min(key) & 0xffffff AS first, max(key) & 0xffffff AS last FROM checkpoints WHERE " + inRange,
@@ -68,6 +73,8 @@ export function createEraser(db: Database): Eraser {
 
   return {
     line: (thread, line) => {
+      // It may have the newest that a thread at work has come to, whose numbers are not used again.
+      settle.run(thread);
       const { first, last } = idsOfLine.get({ key: line }) ?? {};
       if (first != null && last != null) removeIds.run({ key: thread, first, last, line });
       contentsOf(line);

@@ -25,22 +25,17 @@ import type { Database } from "better-sqlite3";
 import type { Artifacts } from "./artifacts.ts";
 import { createCuts, keptHash } from "./cuts.ts";
 import { corrupt } from "./errors.ts";
+import { createLetters } from "./letters.ts";
 import type { LongTermTable } from "./long-term.ts";
 import type { Owner } from "./owner.ts";
+import { reachedAt, reachedCheckpoint, reachedSeq, settleReached } from "./reached.ts";
 import type { Reader } from "./reader.ts";
-import { createRetention } from "./retention.ts";
+import { createRetention, type Piece } from "./retention.ts";
 import { foldedEffectSum, putRunSum } from "./row-sums.ts";
 import { type CheckpointColumns, checkpointHash, checkpointRow, timerSum, type WrittenBy } from "./rows.ts";
+import { storedStatus } from "./run-status.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
-import {
-  controlPlace,
-  deltaColumns,
-  effectPayload,
-  factColumns,
-  letterColumns,
-  questionPayload,
-  runPayload,
-} from "./sealed-rows.ts";
+import { controlPlace, deltaColumns, effectPayload, factColumns, questionPayload, runPayload } from "./sealed-rows.ts";
 import { createEraser } from "./thread-tables.ts";
 import type { Payload, Seals, Vault } from "./vault.ts";
 
@@ -52,16 +47,27 @@ export interface Held {
   readonly writer: WrittenBy & { readonly key: number };
   /** The ends of the lines that were written, by name; what is not there must be read again. */
   readonly ends: Map<string, End>;
-  /** The newest checkpoint of the thread on any line; absent when it must be read again. */
-  last: number | undefined;
+  /** What the thread has come to on all its lines; absent when it must be read again. */
+  reached: Reached | undefined;
+  /** Its row names the graph that writes it. */
+  named: boolean;
   /** The run that was written last. */
   run: RunKey | undefined;
   /** How many runs are queued on the thread, as far as it is known. */
   queued: number;
   /** Its run has let it go, which could not be written. */
   letGo: boolean;
+  /** Its run may have taken letters in. */
+  tookLetters: boolean;
   /** What its values are sealed with. */
   seals: Seals | undefined;
+}
+
+/** The last number of a thread's durable events, the last id of its checkpoints, and when it changed last. */
+interface Reached {
+  readonly seq: number;
+  readonly checkpoint: number;
+  readonly updated: number;
 }
 
 interface RunKey {
@@ -88,7 +94,8 @@ const mostEnds = 4_096;
 /** What was written to a line is not in the file. */
 export function forgetLine(held: Held, line: string): void {
   held.ends.delete(line);
-  held.last = undefined;
+  held.reached = undefined;
+  held.named = false;
   held.run = undefined;
 }
 
@@ -104,19 +111,17 @@ export interface Writer {
   /** Remove a thread that nobody alive holds. */
   remove(thread: string, letGoAt: number | undefined): void;
   insert(image: ThreadImage): void;
-  /** Gives how many checkpoints went. */
-  prune(write: PruneWrite): number;
+  /** Old checkpoints go, piece by piece; gives how many went. */
+  prune(write: PruneWrite): Generator<Piece, number>;
   /** Let a thread go, inside the last transaction. */
   release(held: Held): void;
 }
 
-interface ThreadState {
+interface ThreadState extends Reached {
   readonly key: number;
   readonly head: string;
   readonly owner: number | null;
   readonly epoch: number;
-  readonly seq: number;
-  readonly checkpoint: number;
   readonly queued: number;
 }
 
@@ -136,11 +141,12 @@ export function createWriter(
     readonly longTerm: Pick<LongTermTable, "apply">;
   },
 ): Writer {
+  const letters = createLetters(db);
   const cuts = createCuts(db);
   const eraser = createEraser(db);
   const retain = createRetention(db, { reader, cuts, eraser });
   const threadState = db.prepare<[string], ThreadState>(
-    "SELECT key, head, owner, epoch, seq, checkpoint, queued FROM threads WHERE id = ?",
+    "SELECT key, head, owner, epoch, seq, checkpoint, updated, queued FROM threads WHERE id = ?",
   );
   const addThread = db.prepare<[string, number, string, number, number, Uint8Array | null]>(
     "INSERT INTO threads (id, graph, head, epoch, seq, checkpoint, queued, created, updated, secret) VALUES (?, ?, ?, 0, 0, 0, 0, ?, ?, ?)",
@@ -155,18 +161,25 @@ export function createWriter(
     "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
   );
   const letGo = db.prepare<[number, number, number]>(
-    "UPDATE threads SET owner = NULL WHERE key = ? AND epoch = ? AND owner = ?",
+    "UPDATE threads AS t SET owner = NULL, " + settleReached + " WHERE t.key = ? AND t.epoch = ? AND t.owner = ?",
   );
-  const fence = db.prepare<
-    [number, number, number, number | null, number | null, number, number, number, number, number]
-  >(
-    "UPDATE threads SET seq = max(seq, ?), checkpoint = max(checkpoint, ?), updated = max(updated, ?), graph = coalesce(?, graph), owner = ?" +
-      " WHERE key = ? AND epoch = ? AND owner = ? AND queued = ? AND seq >= ?",
+  const settle = db.prepare<[string]>("UPDATE threads AS t SET " + settleReached + " WHERE t.id = ?");
+  const fence = db.prepare<[number, number, number, number | null, number | null, number, number, number, number]>(
+    "UPDATE threads SET seq = ?, checkpoint = ?, updated = ?, graph = coalesce(?, graph), owner = ?" +
+      " WHERE key = ? AND epoch = ? AND owner = ? AND queued = ?",
   );
   const queuedOf = db
     .prepare<[number, number, number], number>("SELECT queued FROM threads WHERE key = ? AND epoch = ? AND owner = ?")
     .pluck();
-  const lastCheckpoint = db.prepare<[number], number>("SELECT checkpoint FROM threads WHERE key = ?").pluck();
+  const reachedOf = db.prepare<[number], Reached>(
+    "SELECT " +
+      reachedSeq +
+      " AS seq, " +
+      reachedCheckpoint +
+      " AS checkpoint, " +
+      reachedAt +
+      " AS updated FROM threads t WHERE t.key = ?",
+  );
 
   const graphKey = db
     .prepare<[string, number, string], number>("SELECT key FROM graphs WHERE name = ? AND version = ? AND shape = ?")
@@ -219,6 +232,9 @@ export function createWriter(
       " WHERE branch = ? AND step = ? AND effect <> 'once'",
   );
   const lastJournal = db.prepare<[number], number | null>("SELECT max(step) FROM effects WHERE branch = ?").pluck();
+  const addMetadata = db.prepare<[number, string, string]>(
+    "INSERT INTO run_metadata (run, name, value) VALUES (?, ?, ?)",
+  );
   const putInterrupt = db.prepare(
     "INSERT INTO interrupts (branch, id, step, task, node, name, payload, schema, raised, expires, answer, answered, more, awaited, sum)" +
       " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
@@ -236,10 +252,6 @@ export function createWriter(
       " ON CONFLICT (branch, id) DO UPDATE SET kind = excluded.kind, generation = excluded.generation, due = excluded.due," +
       " about = excluded.about, sum = excluded.sum WHERE excluded.generation >= timers.generation",
   );
-  const addLetter = db.prepare<[number, string, string, number, number, Payload]>(
-    "INSERT INTO letters (branch, id, kind, at, sum, messages) VALUES (?, ?, ?, ?, ?, ?)",
-  );
-  const dropLetter = db.prepare<[number, string]>("DELETE FROM letters WHERE branch = ? AND id = ?");
   const moveHead = db.prepare<[string, number]>("UPDATE threads SET head = ? WHERE key = ?");
   const addFact = db.prepare<[number, number, number, number, number, Payload]>(
     "INSERT INTO facts (thread, seq, branch, at, sum, text) VALUES (?, ?, ?, ?, ?, ?)",
@@ -250,9 +262,10 @@ export function createWriter(
 
   function claim(request: ClaimRequest, letGoAt: number | undefined): { readonly claim: Claim; readonly held: Held } {
     const { thread, graph, version, shape, at } = request;
-    const known = threadState.get(thread);
-    if (known === undefined && request.mustExist === true) throw storeRules.unknownThread(thread);
-    const recovered = known !== undefined && refuseHeld(thread, known, letGoAt);
+    const found = threadState.get(thread);
+    if (found === undefined && request.mustExist === true) throw storeRules.unknownThread(thread);
+    const recovered = found !== undefined && refuseHeld(thread, found, letGoAt);
+    const known = found && settled(thread, found);
     const writer = { key: keyOfGraph(graph, version, shape), graph, version, shape };
     const state = known ?? createThread(thread, request.branch ?? "main", writer.key, at);
     const branch = request.branch ?? state.head;
@@ -272,10 +285,12 @@ export function createWriter(
         epoch,
         writer,
         ends: new Map([[branch, endAt(branch, lineKey, head)]]),
-        last: state.checkpoint,
+        reached: state,
+        named: false,
         run: run === undefined ? undefined : { id: run.id, key: line?.run as number },
         queued: state.queued,
         letGo: false,
+        tookLetters: run !== undefined && run.status !== "done" && run.status !== "cancelled",
         seals: reader.seals(thread),
       },
       claim: {
@@ -299,8 +314,11 @@ export function createWriter(
     const { run, checkpoint, effects, interrupts, timers, events, taken } = commit;
     const self = owner.id();
     if (held === undefined || self === undefined || held.epoch !== commit.epoch) throw storeRules.fenced(commit);
-    const last = held.last ?? lastCheckpoint.get(held.key) ?? 0;
-    passFence(commit, held, self);
+    const before = held.reached ?? reachedOf.get(held.key) ?? nothingReached;
+    const reached = reachedBy(commit, before);
+    if (leavesRow(commit, held, before, reached)) passFence(commit, held, self);
+    else passFenceWith(commit, held, self, reached);
+    if (commit.after !== undefined && commit.after > before.seq) throw storeRules.leavesGap(commit);
     if (held.seals?.isNewest() === false) {
       reader.forgetSeals();
       held.seals = reader.seals(held.id);
@@ -321,7 +339,7 @@ export function createWriter(
     }
     if (journal > end.journal) end = { ...end, journal };
     if (checkpoint !== undefined) {
-      storeRules.checkFollows(checkpoint, end.head?.id, last, commit);
+      storeRules.checkFollows(checkpoint, end.head?.id, before.checkpoint, commit);
       if (folded !== undefined && journal >= folded) {
         dropTasks.run(end.line, folded);
         dropOutcomes.run(end.line, folded);
@@ -330,37 +348,29 @@ export function createWriter(
     }
     for (const interrupt of interrupts ?? []) writeInterrupt(held.seals, end, interrupt);
     for (const change of timers ?? []) changeTimer(end.line, change);
-    for (const letter of taken ?? []) dropLetter.run(end.line, letter);
+    if (held.tookLetters || taken !== undefined || commit.givenBack !== undefined) moveLetters(held, end, commit);
     for (const fact of events ?? []) writeFact(held, end.line, fact);
     for (const artifact of commit.artifacts ?? []) artifacts.put(held, artifact);
     if (commit.longTerm !== undefined) longTerm.apply(commit.longTerm, storeRules.latestTime(commit));
-    held.last = checkpoint?.row.id ?? last;
+    held.reached = reached;
+    if (checkpoint !== undefined) held.named = true;
     remember(held, end);
     return held.queued;
   }
 
-  /** The epoch is checked, and the length of the queue as it was known: where that has changed it is read, which costs others nothing. */
+  /** The epoch is checked; the row of the thread is not written. */
   function passFence(commit: Commit, held: Held, self: number): void {
-    const { checkpoint, epoch } = commit;
-    for (;;) {
-      const { changes } = fence.run(
-        commit.seq,
-        checkpoint?.row.id ?? 0,
-        storeRules.latestTime(commit),
-        checkpoint === undefined ? null : held.writer.key,
-        commit.release === true ? null : self,
-        held.key,
-        epoch,
-        self,
-        held.queued,
-        commit.after ?? 0,
-      );
-      if (changes > 0) return;
-      const queued = queuedOf.get(held.key, epoch, self);
-      if (queued === undefined) throw storeRules.fenced(commit);
-      if (queued === held.queued) throw storeRules.leavesGap(commit);
-      held.queued = queued;
-    }
+    const queued = queuedOf.get(held.key, commit.epoch, self);
+    if (queued === undefined) throw storeRules.fenced(commit);
+    held.queued = queued;
+  }
+
+  /** The same, with what the thread has come to: where the length of the queue has changed it is read, which costs others nothing. */
+  function passFenceWith(commit: Commit, held: Held, self: number, { seq, checkpoint, updated }: Reached): void {
+    const graph = commit.checkpoint === undefined ? null : held.writer.key;
+    const owner = commit.release === true ? null : self;
+    while (fence.run(seq, checkpoint, updated, graph, owner, held.key, commit.epoch, self, held.queued).changes === 0)
+      passFence(commit, held, self);
   }
 
   function remember({ ends }: Held, end: End): void {
@@ -375,11 +385,19 @@ export function createWriter(
     return true;
   }
 
+  /** The row of a thread that nobody alive holds says what it has come to. */
+  function settled(thread: string, state: ThreadState): ThreadState {
+    if (state.owner === null) return state;
+    settle.run(thread);
+    return threadState.get(thread) ?? state;
+  }
+
   function branch(write: BranchWrite, letGoAt: number | undefined): CheckpointRow {
     const { thread } = write;
-    const state = threadState.get(thread);
-    if (state === undefined) throw storeRules.unknownThread(thread);
-    refuseHeld(thread, state, letGoAt);
+    const found = threadState.get(thread);
+    if (found === undefined) throw storeRules.unknownThread(thread);
+    refuseHeld(thread, found, letGoAt);
+    const state = settled(thread, found);
     const [outer, ...inner] = storeRules.forkedLines(write, {
       origin: (from) => reader.find(thread, from),
       has: (line) => reader.line(thread, line) !== undefined,
@@ -414,7 +432,7 @@ export function createWriter(
   function createThread(id: string, head: string, graph: number, at: number): ThreadState {
     const secret = vault?.secret(id) ?? null;
     const key = Number(addThread.run(id, graph, head, at, at, secret).lastInsertRowid);
-    return { key, head, owner: null, epoch: 0, seq: 0, checkpoint: 0, queued: 0 };
+    return { key, head, owner: null, epoch: 0, seq: 0, checkpoint: 0, updated: at, queued: 0 };
   }
 
   /** The end of a line as the file has it, or of the child line that this commit makes. */
@@ -483,11 +501,11 @@ export function createWriter(
   }
 
   function insertRun(held: Pick<Held, "key" | "seals">, line: number, run: RunRow, epoch: number): number {
-    const { id, graph, version, status, attempt, startedAt, endedAt, key, metadata } = run;
+    const { id, graph, version, attempt, startedAt, endedAt, key, metadata } = run;
     const { error, input, more } = runPayload(held.seals, run);
     const added = addRun.run(
       version,
-      status,
+      storedStatus(run),
       attempt,
       startedAt,
       epoch,
@@ -504,13 +522,14 @@ export function createWriter(
     );
     const row = Number(added.lastInsertRowid);
     sumRun.run(row);
+    for (const [name, value] of Object.entries(metadata ?? {})) addMetadata.run(row, name, JSON.stringify(value));
     return row;
   }
 
   function rewriteRun({ epoch, seals }: Held, key: number, run: RunRow): void {
-    const { version, status, attempt, endedAt } = run;
+    const { version, attempt, endedAt } = run;
     const { error, input, more } = runPayload(seals, run);
-    changeRun.run(version, status, attempt, epoch, endedAt ?? null, error, input, more, key);
+    changeRun.run(version, storedStatus(run), attempt, epoch, endedAt ?? null, error, input, more, key);
     sumRun.run(key);
   }
 
@@ -561,13 +580,19 @@ export function createWriter(
     const known = reader.inbox(thread, line.name).find(({ id }) => id === letter.id);
     if (known !== undefined) return known;
     const row: LetterRow = { ...letter, branch: line.name };
-    writeLetter(reader.seals(thread), line.key, row);
+    letters.write({ thread, key: line.key, name: line.name, seals: reader.seals(thread) }, row);
     return row;
   }
 
-  function writeLetter(seals: Seals | undefined, line: number, row: LetterRow): void {
-    const { sum, messages } = letterColumns(seals, row);
-    addLetter.run(line, row.id, row.kind, row.at, sum, messages);
+  /** The run takes letters in, gives back what it took, or has ended and does not need them any more. */
+  function moveLetters(held: Held, { name, line }: End, { taken, givenBack, checkpoint, run }: Commit): void {
+    const inbox = { thread: held.id, key: line, name, seals: held.seals };
+    if (taken !== undefined && checkpoint !== undefined) {
+      letters.take(inbox, taken, checkpoint.row.run);
+      held.tookLetters = true;
+    }
+    if (givenBack !== undefined) letters.giveBack(inbox, givenBack);
+    if (run?.status === "done" || run?.status === "cancelled") letters.drop(line, run.id);
   }
 
   /** An effect of the step that this very commit folds is written as it will stand: without its outcome, unless it is once. */
@@ -686,7 +711,8 @@ export function createWriter(
       awaitNothing.run(end.line);
       for (const id of line.awaited) awaitAgain.run(end.line, id);
       for (const timer of line.timers) changeTimer(end.line, { arm: timer });
-      for (const letter of line.letters) writeLetter(seals, end.line, letter);
+      for (const letter of line.letters)
+        letters.write({ thread: image.id, key: end.line, name: line.name, seals }, letter);
       const run = line.run === undefined ? undefined : runs.get(line.run);
       if (run !== undefined) newestRunOfLine.run(run, end.line);
     }
@@ -786,6 +812,30 @@ export function createWriter(
       if (self !== undefined) letGo.run(held.key, held.epoch, self);
     },
   };
+}
+
+const nothingReached: Reached = { seq: 0, checkpoint: 0, updated: 0 };
+
+/** What a thread has come to with a commit. */
+function reachedBy(commit: Commit, { seq, checkpoint, updated }: Reached): Reached {
+  return {
+    seq: Math.max(seq, commit.seq),
+    checkpoint: Math.max(checkpoint, commit.checkpoint?.row.id ?? 0),
+    updated: Math.max(updated, storeRules.changeTime(commit)),
+  };
+}
+
+/** Whether the row of a thread would say nothing of a commit that its checkpoint does not say: a superstep, or journal rows alone. */
+function leavesRow(
+  { checkpoint, run, events, release }: Commit,
+  { named }: Held,
+  before: Reached,
+  reached: Reached,
+): boolean {
+  if (run !== undefined || release === true || (events !== undefined && events.length > 0)) return false;
+  if (checkpoint === undefined) return reached.seq === before.seq && reached.updated === before.updated;
+  const { id, seq, at } = checkpoint.row;
+  return named && id === reached.checkpoint && seq === reached.seq && at === reached.updated;
 }
 
 function threadFull(thread: string): StatewrightError {

@@ -1,6 +1,6 @@
 /** Child lines in a file: what the store remembers of them, and what it makes of a file that refuses or was changed. */
 import { join } from "node:path";
-import type { CheckpointWrite, Claim, Commit, Store } from "@statewright/core";
+import { type CheckpointWrite, type Claim, type Commit, type Store, systemWorld } from "@statewright/core";
 import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -77,7 +77,10 @@ describe("child lines in a file", () => {
   });
 
   test("those of a transaction that was lost are made by the same commits, given again", async () => {
-    const store = open();
+    const world = systemWorld();
+    // However slow the machine is, what comes at one moment shares a transaction.
+    const clock = { now: () => world.clock.now(), monotonic: () => 0 };
+    const store = open({ durability: "normal", world: { ...world, clock } });
     const claim = await store.claim({ ...graph, thread: "t" });
     await tell(store, step(claim, "main", 1));
     const raw = new Database(file);

@@ -76,6 +76,22 @@ describe("commits of one moment", () => {
     expect(world.turn()).toBe(0);
   });
 
+  test("that take long come into several transactions, in their order, with a turn of the event loop between", async () => {
+    let ms = 0;
+    const slow = { ...world, clock: { now: world.clock.now, monotonic: () => ms++ } };
+    const store = open({ world: slow });
+    const a = await claimed(store, "a");
+    const before = transactions();
+    const told: string[] = [];
+    for (let id = 1; id <= 10; id++) queue(store, superstep("a", a, id), `${id}`, told);
+    const turns: string[][] = [];
+    while (world.turn() > 0) turns.push(told.splice(0));
+    expect(turns.flat()).toEqual(Array.from({ length: 10 }, (_, index) => `${index + 1}`));
+    expect(turns.map(({ length }) => length)).toEqual([4, 4, 2]);
+    expect(transactions() - before).toBe(3);
+    expect(await itemsOf(store, "a")).toHaveLength(10);
+  });
+
   test("do not harm one another: a refused one is told so, the others are saved", async () => {
     const store = open();
     const [a, b] = [await claimed(store, "a"), await claimed(store, "b")];

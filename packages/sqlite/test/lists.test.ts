@@ -2,7 +2,13 @@
 import { join } from "node:path";
 import type { RunStatus } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
+import Sqlite from "better-sqlite3";
 import { expect, test } from "vitest";
+import { createCuts } from "../src/cuts.ts";
+import { createReader } from "../src/reader.ts";
+import { createRetention } from "../src/retention.ts";
+import { knowRowSums } from "../src/row-sums.ts";
+import { createEraser } from "../src/thread-tables.ts";
 import { running, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
@@ -25,5 +31,42 @@ test("of many runs, those of a status, of a graph, of a time, of a key and of a 
   expect(await store.runs({ thread: "t7", key: "k7" })).toHaveLength(1);
   expect(await store.threads({ status: "waiting", limit: 3 })).toHaveLength(3);
   store.close();
+  home.remove();
+});
+
+test("E66 E62 lists by metadata, the looks of an engine and retention find their rows by an index: no plan scans a table", () => {
+  const home = folder();
+  const file = join(home.path, "agent.db");
+  sqliteStore(file, { durability: "normal" }).close();
+  const db = new Sqlite(file);
+  knowRowSums(db);
+  const asked: string[] = [];
+  const watched = new Proxy(db, {
+    get: (of, name) => {
+      if (name !== "prepare") return Reflect.get(of, name);
+      return (sql: string) => {
+        asked.push(sql);
+        return of.prepare(sql);
+      };
+    },
+  });
+  const reader = createReader(watched, undefined, () => undefined);
+  createRetention(watched, { reader, cuts: createCuts(watched), eraser: createEraser(watched) });
+  const concerned = ["run_metadata", "threads_with_queue", "r.status = @stored", "once_effects", "branches_by_origin"];
+  for (const part of concerned) {
+    const found = asked.filter((sql) => sql.includes(part));
+    expect([part, found.length > 0]).toEqual([part, true]);
+    for (const sql of found) {
+      const statement = sql.replaceAll(/[@:]\w+/g, "1").replaceAll("?", "1");
+      const steps = db.prepare(`EXPLAIN QUERY PLAN ${statement}`).all() as readonly { readonly detail: string }[];
+      const scans = steps
+        .map(({ detail }) => detail)
+        .filter((detail) =>
+          /^SCAN (?!.*(VIRTUAL TABLE|CONSTANT|USING INDEX threads_with_queue|\(subquery))/.test(detail),
+        );
+      expect([sql, scans]).toEqual([sql, []]);
+    }
+  }
+  db.close();
   home.remove();
 });

@@ -4,6 +4,8 @@ export { type CrashOutcome, type CrashScript, killAt, killInTurn, type ProcessLi
 export { anotherLife, crashPoint, crashPoints, logEffect } from "./crash/points.ts";
 export { type FaultPlan, faults, type ModelFaults, type StoreFaults, type ToolFaults } from "./faults.ts";
 export { type LoadedRun, type LoadReport, loadRuns } from "./kit/load-runs.ts";
+export { type RecordedModel, type RecordedModelOptions, recordedModel } from "./recorded-model.ts";
+export type { RecordingMode } from "./recording/recording.ts";
 export {
   type CallsOf,
   call,
@@ -14,10 +16,15 @@ export {
   type ScriptedEntry,
   type ScriptedFailure,
   type ScriptedModel,
+  type ScriptedPace,
+  type ScriptedPart,
   type ScriptedReply,
   type ScriptedText,
+  type ScriptedThought,
   say,
   scriptedModel,
+  stall,
+  think,
 } from "./scripted-model.ts";
 export { type Chance, chanceOf } from "./simulation/chance.ts";
 export type { FaultKind } from "./simulation/faults.ts";
@@ -31,5 +38,6 @@ export {
   simulate,
   uninterrupted,
 } from "./simulation/simulate.ts";
+export { withoutLost } from "./simulation/without-lost.ts";
 export { modelThatRefusesBadTranscripts } from "./transcript.ts";
 export { type LogLine, type VirtualClock, type VirtualClockOptions, virtualClock } from "./virtual-clock.ts";

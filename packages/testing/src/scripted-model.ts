@@ -9,16 +9,29 @@ import {
   type Message,
   type Model,
   type ModelCallOptions,
+  type ModelDelta,
   type ModelReply,
   type ModelRequest,
   StatewrightError,
   textOf,
+  type Usage,
+  type World,
 } from "@statewright/core";
 import { checkTranscript } from "./transcript.ts";
 
 /** Text that a scripted model says. */
 export interface ScriptedText {
   readonly kind: "text";
+  readonly text: string;
+  /** How it streams; word by word when absent. */
+  readonly chunks: readonly string[] | undefined;
+  /** What the answer costs; made up from its length when absent. */
+  readonly usage: Usage | undefined;
+}
+
+/** What a scripted model thinks before it answers. */
+export interface ScriptedThought {
+  readonly kind: "thought";
   readonly text: string;
 }
 
@@ -30,14 +43,19 @@ export interface ScriptedCall<Name extends string = string, Args extends JsonObj
   readonly id: string | undefined;
 }
 
-/** A request that fails. */
+/** What an answer is made of. */
+export type ScriptedPart = ScriptedText | ScriptedThought | ScriptedCall;
+
+/** A request that fails, or of which nothing more is heard. */
 export interface ScriptedFailure {
-  readonly kind: "failure";
+  readonly kind: "failure" | "stall";
   readonly error: unknown;
+  /** What streams before that. */
+  readonly after: readonly (ScriptedText | ScriptedThought)[];
 }
 
-/** One answer: text, a call, both in one message, or a failure. */
-export type ScriptedReply = ScriptedText | ScriptedCall | ScriptedFailure | readonly (ScriptedText | ScriptedCall)[];
+/** One answer: a part, several in one message, or a failure. */
+export type ScriptedReply = ScriptedPart | ScriptedFailure | readonly ScriptedPart[];
 
 /** An answer that is decided from what the model is shown, such as the results of tools. */
 export type ScriptedDecision = (request: ModelRequest) => ScriptedReply;
@@ -68,9 +86,16 @@ export interface ScriptedModel<Calls = unknown> extends Model {
   readonly requests: readonly ModelRequest[];
 }
 
-/** Say a text. */
-export function say(text: string): ScriptedText {
-  return { kind: "text", text };
+/** Say a text: word by word, or in these chunks. */
+export function say(text: string | readonly string[], options: { readonly usage?: Usage } = {}): ScriptedText {
+  const { usage } = options;
+  if (typeof text === "string") return { kind: "text", text, chunks: undefined, usage };
+  return { kind: "text", text: text.join(""), chunks: text, usage };
+}
+
+/** Think, and say nothing yet. */
+export function think(text: string): ScriptedThought {
+  return { kind: "thought", text };
 }
 
 /** Call a tool. The call's id counts up in its conversation (`call_1`, `call_2`) unless one is given. */
@@ -82,9 +107,34 @@ export function call<const Name extends string, Args extends JsonObject>(
   return { kind: "call", name, args, id: options.id };
 }
 
-/** Fail one request; asked the same again, the model goes on with the entry after it. */
-export function failWith(error: unknown): ScriptedFailure {
-  return { kind: "failure", error };
+/** What streams before a request comes to nothing. */
+type Before = ScriptedText | ScriptedThought | readonly (ScriptedText | ScriptedThought)[];
+
+/** Fail one request, in the middle of its stream where it says something first; asked the same again, the model goes on with the entry after it. */
+export function failWith(error: unknown, options: { readonly after?: Before } = {}): ScriptedFailure {
+  return { kind: "failure", error, after: partsOf(options.after ?? []) };
+}
+
+/** Fall silent, after a part of the answer where it says something first: only an abort ends the request. */
+export function stall(options: { readonly after?: Before } = {}): ScriptedFailure {
+  return { kind: "stall", error: undefined, after: partsOf(options.after ?? []) };
+}
+
+function partsOf<Part extends { readonly kind: string }>(parts: Part | readonly Part[]): readonly Part[] {
+  return isList(parts) ? parts : [parts];
+}
+
+function isList<Part>(parts: Part | readonly Part[]): parts is readonly Part[] {
+  return Array.isArray(parts);
+}
+
+/** How fast a scripted model writes, on a clock that a test moves. */
+export interface ScriptedPace {
+  readonly world: Pick<World, "schedule">;
+  /** Before the first part of an answer, in milliseconds. */
+  readonly firstMs?: number;
+  /** Before each further part. */
+  readonly chunkMs?: number;
 }
 
 /**
@@ -93,9 +143,9 @@ export function failWith(error: unknown): ScriptedFailure {
  */
 export function scriptedModel<Entry extends ScriptedEntry>(
   script: Script<Entry>,
-  options: { readonly id?: string } = {},
+  options: { readonly id?: string; readonly pace?: ScriptedPace } = {},
 ): ScriptedModel<CallsOf<Entry>> {
-  const { id = "scripted" } = options;
+  const { id = "scripted", pace } = options;
   const requests: ModelRequest[] = [];
   const next = decides(script) ? script : follow(id, script);
   return {
@@ -106,13 +156,20 @@ export function scriptedModel<Entry extends ScriptedEntry>(
       checkTranscript(request.messages);
       at.signal.throwIfAborted();
       const reply = next(request);
-      if ("kind" in reply && reply.kind === "failure") throw reply.error;
-      const content = blocksOf("kind" in reply ? [reply] : reply, request.messages);
-      await stream(content, at);
+      const tell = teller(at, pace);
+      if (isFailure(reply)) {
+        await stream(reply.after, [], tell);
+        if (reply.kind === "stall") await tell.silence();
+        throw reply.error;
+      }
+      const parts = partsOf(reply);
+      const content = blocksOf(parts, request.messages);
+      await stream(parts, content, tell);
+      const usage = parts.flatMap((part) => (part.kind === "text" && part.usage !== undefined ? [part.usage] : []));
       return {
         content,
         finish: content.some((block) => block.type === "call") ? "calls" : "stop",
-        usage: usageOf(request, content),
+        usage: usage.at(-1) ?? usageOf(request, content),
       };
     },
   };
@@ -135,7 +192,7 @@ function follow(id: string, script: readonly ScriptedEntry[]): ScriptedDecision 
     if (entry === undefined) throw ended(id, script.length);
     position += 1;
     const reply = replyOf(entry, request);
-    if (!("kind" in reply && reply.kind === "failure")) given.set(transcript, reply);
+    if (!isFailure(reply)) given.set(transcript, reply);
     return reply;
   };
 }
@@ -157,8 +214,8 @@ function standsAt(script: readonly ScriptedEntry[], request: ModelRequest): numb
   return 0;
 }
 
-function isFailure(entry: ScriptedEntry | undefined): boolean {
-  return typeof entry === "object" && "kind" in entry && entry.kind === "failure";
+function isFailure(entry: ScriptedEntry | undefined): entry is ScriptedFailure {
+  return typeof entry === "object" && "kind" in entry && (entry.kind === "failure" || entry.kind === "stall");
 }
 
 function replyOf(entry: ScriptedEntry, request: ModelRequest): ScriptedReply {
@@ -166,47 +223,84 @@ function replyOf(entry: ScriptedEntry, request: ModelRequest): ScriptedReply {
 }
 
 function isAnswer(reply: ScriptedReply, message: AssistantMessage): boolean {
-  if ("kind" in reply && reply.kind === "failure") return false;
-  const parts = "kind" in reply ? [reply] : reply;
+  if (isFailure(reply)) return false;
+  const parts = partsOf(reply);
   const text = parts.map((part) => (part.kind === "text" ? part.text : "")).join("");
   const wanted = parts.flatMap((part) => (part.kind === "call" ? [[part.name, part.args]] : []));
   const made = callsOf(message).map((block) => [block.name, block.args]);
   return text === textOf(message) && JSON.stringify(wanted) === JSON.stringify(made);
 }
 
-function blocksOf(
-  parts: readonly (ScriptedText | ScriptedCall)[],
-  messages: readonly Message[],
-): readonly ReplyBlock[] {
+function blocksOf(parts: readonly ScriptedPart[], messages: readonly Message[]): readonly ReplyBlock[] {
   let last = lastCallNumber(messages);
-  return parts.map((part) =>
-    part.kind === "text"
-      ? { type: "text", text: part.text }
-      : { type: "call", id: part.id ?? `call_${++last}`, name: part.name, args: part.args },
-  );
+  return parts.map((part) => {
+    if (part.kind === "call")
+      return { type: "call", id: part.id ?? `call_${++last}`, name: part.name, args: part.args };
+    return { type: part.kind === "text" ? "text" : "reasoning", text: part.text };
+  });
 }
 
-type ReplyBlock = Extract<ModelReply["content"][number], { readonly type: "text" | "call" }>;
+type ReplyBlock = Extract<ModelReply["content"][number], { readonly type: "text" | "reasoning" | "call" }>;
 
 function lastCallNumber(messages: readonly Message[]): number {
   const ids = messages.flatMap((message) => (message.role === "assistant" ? callsOf(message).map(({ id }) => id) : []));
   return Math.max(0, ...ids.map((id) => Number(/^call_(\d+)$/.exec(id)?.[1] ?? 0)));
 }
 
-/** Word by word, as a model writes; a cancelled request stops between two words. */
-async function stream(content: readonly ReplyBlock[], { signal, delta }: ModelCallOptions): Promise<void> {
-  for (const block of content) {
-    const chunks = block.type === "text" ? (block.text.match(/\s*\S+\s*/g) ?? []) : [JSON.stringify(block.args)];
-    for (const chunk of chunks) {
-      delta?.(
-        block.type === "text"
-          ? { type: "text", text: chunk }
-          : { type: "call", id: block.id, name: block.name, argsText: chunk },
-      );
+/** Tells the parts of an answer at the model's pace. */
+interface Teller {
+  readonly tell: (delta: ModelDelta) => Promise<void>;
+  /** Ends with the request. */
+  readonly silence: () => Promise<never>;
+}
+
+function teller({ signal, delta }: ModelCallOptions, pace: ScriptedPace | undefined): Teller {
+  let isFirst = true;
+  const wait = async (): Promise<void> => {
+    const ms = (isFirst ? pace?.firstMs : pace?.chunkMs) ?? 0;
+    isFirst = false;
+    if (pace === undefined || ms === 0) return;
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        cancel();
+        signal.removeEventListener("abort", end);
+        resolve();
+      };
+      const cancel = pace.world.schedule.after(ms, end);
+      signal.addEventListener("abort", end);
+    });
+  };
+  return {
+    tell: async (part) => {
+      await wait();
+      signal.throwIfAborted();
+      delta?.(part);
       await Promise.resolve();
       signal.throwIfAborted();
+    },
+    silence: () =>
+      new Promise((_resolve, reject) => {
+        if (signal.aborted) reject(signal.reason);
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      }),
+  };
+}
+
+/** Word by word, as a model writes; a cancelled request stops between two words. */
+async function stream(parts: readonly ScriptedPart[], blocks: readonly ReplyBlock[], { tell }: Teller): Promise<void> {
+  for (const [index, part] of parts.entries()) {
+    if (part.kind === "call") {
+      const id = idOf(blocks[index]);
+      await tell({ type: "call", id, name: part.name, argsText: JSON.stringify(part.args) });
+      continue;
     }
+    const chunks = (part.kind === "text" ? part.chunks : undefined) ?? part.text.match(/\s*\S+\s*/g) ?? [];
+    for (const text of chunks) await tell({ type: part.kind === "text" ? "text" : "reasoning", text });
   }
+}
+
+function idOf(block: ReplyBlock | undefined): string {
+  return block?.type === "call" ? block.id : "";
 }
 
 /** About four characters a token: plausible, and the same every time. */
@@ -222,6 +316,6 @@ function ended(id: string, length: number): StatewrightError {
   return new StatewrightError("model_failed", {
     what: `the script of the model "${id}" has ended: all of its ${length} ${length === 1 ? "answer is" : "answers are"} given`,
     next: "Add an answer for this request, or look in model.requests for the one that was not expected",
-    details: { retryable: false },
+    details: { retryable: false, kind: "invalid_request" },
   });
 }

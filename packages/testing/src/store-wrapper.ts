@@ -25,6 +25,7 @@ export function storeAround(inner: Store, replaced: Partial<Store>): Store {
     effects: (thread, branch, step) => inner.effects(thread, branch, step),
     interrupts: (thread, branch) => inner.interrupts(thread, branch),
     questions: (filter) => inner.questions(filter),
+    claimable: (page) => inner.claimable(page),
     inbox: (thread, branch) => inner.inbox(thread, branch),
     timers: (filter) => inner.timers(filter),
     events: (thread, page) => inner.events(thread, page),

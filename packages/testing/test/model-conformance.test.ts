@@ -17,7 +17,7 @@ function scriptOf({ content }: ModelReply): readonly (ScriptedText | ScriptedCal
 
 test.each(modelConformance)("S1.88 behind the scripted model, $name", ({ run }) => run(scripted));
 
-test("the suite finds an adapter that loses arguments, ids and images", async () => {
+test("the suite finds an adapter that loses arguments, ids, images and files", async () => {
   const careless: OpenModel = (answers) => {
     const wires: string[] = [];
     return {
@@ -47,5 +47,6 @@ test("the suite finds an adapter that loses arguments, ids and images", async ()
     "the answers to two calls go out in the order of the calls",
     "an error of a tool reaches the model in its own words",
     "an image in a result reaches the model, or is named where there can be none",
+    "a file of a person reaches the model, or is named where it reads none: by bytes and by address",
   ]);
 });

@@ -6,6 +6,9 @@ import {
   type ScriptedModel,
   say,
   scriptedModel,
+  stall,
+  think,
+  virtualClock,
 } from "@statewright/testing";
 import { describe, expect, expectTypeOf, test } from "vitest";
 
@@ -55,6 +58,72 @@ describe("a scripted model", () => {
     );
     expect(third).toMatchObject({ finish: "stop", content: [{ type: "text", text: "Done" }] });
     expect(model.requests).toHaveLength(3);
+  });
+
+  test("streams in the chunks that it is given, thinks first, and costs what it is told", async () => {
+    const deltas: ModelDelta[] = [];
+    const usage = { inputTokens: 5, outputTokens: 1, cachedTokens: 4 };
+    const model = scriptedModel([[think("Hm, so."), say(["It ra", "ins."], { usage })]]);
+    const reply = await model.respond(request(user("hi")), { ...quiet, delta: (delta) => void deltas.push(delta) });
+    expect(deltas).toEqual([
+      { type: "reasoning", text: "Hm, " },
+      { type: "reasoning", text: "so." },
+      { type: "text", text: "It ra" },
+      { type: "text", text: "ins." },
+    ]);
+    expect(reply).toEqual({
+      content: [
+        { type: "reasoning", text: "Hm, so." },
+        { type: "text", text: "It rains." },
+      ],
+      finish: "stop",
+      usage,
+    });
+  });
+
+  test("fails in the middle of its stream, and goes on with the next answer", async () => {
+    const deltas: ModelDelta[] = [];
+    const heard = { ...quiet, delta: (delta: ModelDelta) => void deltas.push(delta) };
+    const model = scriptedModel([failWith(new Error("cut"), { after: say(["It ", "ra"]) }), say("Done")]);
+    await expect(model.respond(request(user("hi")), heard)).rejects.toThrow("cut");
+    expect(deltas.map((delta) => ("text" in delta ? delta.text : ""))).toEqual(["It ", "ra"]);
+    expect(await model.respond(request(user("hi")), quiet)).toMatchObject({ content: [{ text: "Done" }] });
+  });
+
+  test("falls silent until it is aborted", async () => {
+    const controller = new AbortController();
+    const deltas: ModelDelta[] = [];
+    const model = scriptedModel([stall({ after: say("It ra") }), say("Done")]);
+    const asking = model.respond(request(user("hi")), {
+      signal: controller.signal,
+      delta: (delta) => void deltas.push(delta),
+    });
+    await virtualClock().settle();
+    expect(deltas).toHaveLength(2);
+    const reason = new Error("enough");
+    controller.abort(reason);
+    await expect(asking).rejects.toBe(reason);
+    expect(await model.respond(request(user("hi")), quiet)).toMatchObject({ content: [{ text: "Done" }] });
+  });
+
+  test("writes at its pace, on a clock that a test moves; an abort ends its waits", async () => {
+    const world = virtualClock();
+    const at: number[] = [];
+    const model = scriptedModel([say("One two three")], { pace: { world, firstMs: 500, chunkMs: 100 } });
+    const start = world.clock.now();
+    const asking = model.respond(request(user("hi")), {
+      ...quiet,
+      delta: () => void at.push(world.clock.now() - start),
+    });
+    await world.runAll();
+    await asking;
+    expect(at).toEqual([500, 600, 700]);
+    const controller = new AbortController();
+    const cut = model.respond(request(user("hi")), { signal: controller.signal });
+    await world.settle();
+    controller.abort(new Error("enough"));
+    await expect(cut).rejects.toThrow("enough");
+    expect(world.timers).toBe(0);
   });
 
   test("gives the same request the same answer", async () => {

@@ -21,6 +21,7 @@ export { type SearchArgs, type SearchOptions, search } from "./search.ts";
 export { type SharedStateArgs, type SharedStateOptions, sharedState } from "./shared-state.ts";
 export type { ShellArgs, ShellDetails, ShellOptions } from "./shell-tool.ts";
 export { type TodoArgs, type TodoItem, todo } from "./todo.ts";
+export { type TodoListOptions, todoList, todos } from "./todo-list.ts";
 export type { ToolOptions } from "./tool-options.ts";
 export { type WebFetchArgs, type WebFetchOptions, webFetch } from "./web-fetch.ts";
 export { type WriteFileArgs, writeFile } from "./write-file.ts";

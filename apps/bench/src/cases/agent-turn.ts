@@ -10,7 +10,7 @@ const description = "Current weather for a city.";
 const answer = ({ city }: z.infer<typeof input>): string => `It is raining in ${city}.`;
 const weather = defineTool({ name: "weather", description, input, effect: "pure", run: answer });
 
-export function agentTurnInMemory({ langgraph }: Peers): Case {
+export function agentTurnInMemory({ langgraph, agents }: Peers): Case {
   return {
     id: "B14",
     title: "agent turn (model, then tool, both instant), in memory",
@@ -20,6 +20,7 @@ export function agentTurnInMemory({ langgraph }: Peers): Case {
     contenders: [
       { name: "statewright", role: "ours", growth: doublings(50), open: () => ({ run: (size) => talk(size) }) },
       ...(langgraph === undefined ? [] : [peerInMemory(langgraph)]),
+      ...agents,
       { name: "a bare loop of model and tool", role: "limit", open: () => ({ run: bareLoop }) },
     ],
     checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.2 }],
@@ -34,6 +35,7 @@ export function agentTurnSaved({ langgraph }: Peers): Case {
     budget: { cpuUs: 250, text: "250 µs, flat from turn 1 to 400" },
     disk: true,
     size: 400,
+    steady: true,
     contenders: [
       { name: "statewright", role: "ours", growth: doublings(50), open: savedAgent },
       ...(langgraph === undefined ? [] : [peerSaved(langgraph)]),

@@ -8,6 +8,7 @@ import { chat } from "./chat.ts";
 import { compile } from "./compile.ts";
 import { fanOut } from "./fan-out.ts";
 import { firstRun } from "./first-run.ts";
+import { hooks } from "./hooks.ts";
 import { pluginCall } from "./plugin-call.ts";
 import { historyPage, loadHead } from "./reading.ts";
 import { startUp } from "./start-up.ts";
@@ -15,6 +16,7 @@ import { superstepInMemory, superstepSaved } from "./superstep.ts";
 import { toolCall } from "./tool-call.ts";
 import { toolTurn } from "./tool-turn.ts";
 import { toolUpdates } from "./tool-updates.ts";
+import { typeCheck } from "./type-check.ts";
 
 export function allCases(peers: Peers): readonly Case[] {
   return [
@@ -32,6 +34,8 @@ export function allCases(peers: Peers): readonly Case[] {
     toolCall(peers),
     toolUpdates(),
     ...pluginCall(),
+    ...typeCheck(peers),
+    hooks(),
     agentTurnInMemory(peers),
     agentTurnSaved(peers),
     compile("chain", peers),

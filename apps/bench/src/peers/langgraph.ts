@@ -1,4 +1,6 @@
 /** LangGraph.js: the same work in its own terms, with its own SQLite checkpointer. */
+import type { Contender } from "../case.ts";
+import type { AgentPeers } from "./agents.ts";
 import { type Bundler, loadBundler } from "./esbuild.ts";
 import { install, type Peer } from "./install.ts";
 
@@ -64,6 +66,10 @@ export interface Peers {
   readonly langgraph: LangGraph | undefined;
   /** The module to import in a process of its own. */
   readonly langgraphEntry: string | undefined;
+  /** Agents of other frameworks. */
+  readonly agents: readonly Contender[];
+  /** Where LangChain lies, for programs that are checked and not run. */
+  readonly langchainFolder: string | undefined;
   /** What weighs bundles. */
   readonly bundler: Bundler | undefined;
   /** One sentence for each peer. */
@@ -73,12 +79,16 @@ export interface Peers {
 export const noPeers: Peers = {
   langgraph: undefined,
   langgraphEntry: undefined,
+  agents: [],
+  langchainFolder: undefined,
   bundler: undefined,
   said: ["Peers were left out."],
 };
 
-/** Install and load the peers. */
-export async function loadPeers(): Promise<Peers> {
+export const noAgents: AgentPeers = { contenders: [], said: [], langchainFolder: undefined };
+
+/** Install and load the peers. Agents of other frameworks are handed on. */
+export async function loadPeers({ contenders: agents, said, langchainFolder }: AgentPeers = noAgents): Promise<Peers> {
   const named = `LangGraph.js ${peer.version}`;
   const bundler = await loadBundler();
   const installed = await install(peer);
@@ -86,8 +96,10 @@ export async function loadPeers(): Promise<Peers> {
     return {
       langgraph: undefined,
       langgraphEntry: undefined,
+      agents,
+      langchainFolder,
       bundler,
-      said: [`${named} is missing: ${installed.why}.`],
+      said: [`${named} is missing: ${installed.why}.`, ...said],
     };
   const langgraph = (await import(installed.entry)) as LangGraph;
   const pinned = Object.entries({ ...peer.dependencies, ...peer.overrides }).filter(([name]) => name.includes("-"));
@@ -95,7 +107,9 @@ export async function loadPeers(): Promise<Peers> {
   return {
     langgraph,
     langgraphEntry: installed.entry,
+    agents,
+    langchainFolder,
     bundler,
-    said: [`${named} (@langchain/core ${peer.dependencies["@langchain/core"]}, ${list}).`],
+    said: [`${named} (@langchain/core ${peer.dependencies["@langchain/core"]}, ${list}).`, ...said],
   };
 }

@@ -218,8 +218,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a call of an inner graph begins anew after a crash",
     file: "run/inner-run.ts",
-    find: "if (session.control.caller?.task === scope.task.id) {",
-    replace: "if (session.control.caller?.task === scope.task.id && outer.run.attempt === 1) {",
+    find: "if (session.control.caller?.task === call.id) {",
+    replace: "if (session.control.caller?.task === call.id && session.run.attempt === 1) {",
   },
   {
     name: "what an inner graph has done is not written before the thread is let go",
@@ -274,8 +274,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a question is known by its place",
     file: "run/node-runtime.ts",
-    find: "if (row.payload === payload && !asked.has(nth(n))) return nth(n);",
-    replace: "if (!asked.has(nth(n))) return nth(n);",
+    find: "if (row.payload === payload) return id;",
+    replace: "return id;",
   },
   // Tool calls.
   {
@@ -299,7 +299,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "answers to calls come in another order",
     file: "run/tool-node.ts",
-    find: "...results.map((result) => answerMessage(scope, result))",
-    replace: "...results.toReversed().map((result) => answerMessage(scope, result))",
+    find: "const answers = results.map((result) => answerMessage(scope, result));",
+    replace: "const answers = results.toReversed().map((result) => answerMessage(scope, result));",
   },
 ];

@@ -12,7 +12,7 @@ import {
 } from "@statewright/core";
 
 /** How an agent stopped, for good or for now. */
-export type AgentEnd =
+export type AgentStop =
   | { readonly status: "completed" }
   | { readonly status: "failed"; readonly error: string }
   | { readonly status: "cancelled" | "paused"; readonly reason: string }
@@ -35,7 +35,7 @@ export type Moment =
   | ({ readonly kind: "call.progress"; readonly text: string } & OfCall)
   | ({ readonly kind: "call.end"; readonly result: ToolResult } & OfCall)
   | { readonly kind: "turn.end" }
-  | ({ readonly kind: "agent.end" } & AgentEnd);
+  | ({ readonly kind: "agent.end" } & AgentStop);
 
 /** Translate the events of one run, in their order, into moments; what happens inside inner graphs is left out. */
 export function lifecycle(): (event: RunEvent) => readonly Moment[] {
@@ -76,6 +76,10 @@ export function lifecycle(): (event: RunEvent) => readonly Moment[] {
       }
       case "message.delta":
         return [...openMessage(), { kind: "message.delta", part: event.kind, text: event.text }];
+      case "message.voided":
+        // The message begins anew: a reader that keeps the deltas since the last beginning keeps no void ones.
+        inMessage = false;
+        return [];
       case "message.completed": {
         for (const { id, args } of callsOf(event.message)) asked.set(id, args);
         const moments: Moment[] = [...openMessage(), { kind: "message.end", message: event.message }];

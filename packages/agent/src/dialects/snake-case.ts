@@ -1,13 +1,13 @@
 /** What pi and bitop-dev/agent call alike: the agent, its turns and its messages. */
 import type { AssistantMessage } from "@statewright/core";
-import type { AgentEnd, Moment } from "./lifecycle.ts";
+import type { AgentStop, Moment } from "./lifecycle.ts";
 
 /** An event that is about no call. */
 export type SnakeCaseEvent =
   | { readonly type: "agent_start" | "turn_start" | "turn_end" | "message_start" }
   | { readonly type: "message_update"; readonly kind: "text" | "reasoning"; readonly delta: string }
   | { readonly type: "message_end"; readonly message: AssistantMessage }
-  | ({ readonly type: "agent_end" } & AgentEnd);
+  | ({ readonly type: "agent_end" } & AgentStop);
 
 /** A moment that is about no call. */
 type OutsideCalls = Exclude<Moment, { readonly kind: `call.${string}` }>;

@@ -1,6 +1,6 @@
 /** The events of yoagent and phi-core, which share their names, from those of a run. */
 import type { AssistantMessage, RunEvent, ToolOutput, ToolResult } from "@statewright/core";
-import { type AgentEnd, type CallNames, lifecycle, type Moment, namesOf } from "./lifecycle.ts";
+import { type AgentStop, type CallNames, lifecycle, type Moment, namesOf } from "./lifecycle.ts";
 
 /** An event by the names of yoagent. */
 export type YoagentEvent =
@@ -11,7 +11,7 @@ export type YoagentEvent =
   | ({ readonly type: "ToolExecutionUpdate"; readonly partialResult: ToolOutput } & CallNames)
   | ({ readonly type: "ProgressMessage"; readonly text: string } & CallNames)
   | ({ readonly type: "ToolExecutionEnd"; readonly result: ToolResult; readonly isError: boolean } & CallNames)
-  | ({ readonly type: "AgentEnd" } & AgentEnd);
+  | ({ readonly type: "AgentEnd" } & AgentStop);
 
 /** A translator for one run: give it each event, in order. */
 export function yoagentDialect(): (event: RunEvent) => readonly YoagentEvent[] {

@@ -7,6 +7,7 @@ import {
   StatewrightError,
   ToolError,
 } from "@statewright/core";
+import { rateGate } from "../rate-gate.ts";
 
 /** What `limitRate` takes. */
 export interface LimitRateOptions {
@@ -21,7 +22,7 @@ export interface LimitRateOptions {
 
 /**
  * Let so many calls begin in any `perMs`, over all runs that have this middleware in this process. Register it last: a call
- * that a later hook refuses has used its turn. A call that waits holds no lock, and a cancel ends its wait.
+ * that a later hook refuses has used its turn. A call that waits holds no lock; a cancel ends its wait, and the turn is another's.
  */
 export function limitRate(options: LimitRateOptions): Middleware {
   checkOptions(
@@ -41,24 +42,22 @@ export function limitRate(options: LimitRateOptions): Middleware {
       next: 'Give "wait" or "refuse"',
     });
   const limited = tools === undefined ? undefined : new Set(tools);
-  // When the last calls begin: at most as many as the limit, oldest first.
-  const turns: number[] = [];
+  const gate = rateGate({ calls, perMs });
   return defineMiddleware({
     name: "limitRate",
     required: true,
-    beforeTool: async ({ call }, { clock, wait }) => {
+    beforeTool: async ({ call }, runtime) => {
       if (limited?.has(call.name) === false) return undefined;
-      const now = clock.now();
-      const oldest = turns.length < calls ? undefined : turns[0];
-      const turn = oldest === undefined ? now : Math.max(now, oldest + perMs);
-      if (turn > now && over === "refuse")
-        throw new ToolError("limit", `Too many calls of "${call.name}". Try again in ${turn - now} ms.`, {
+      if (over === "wait") {
+        await gate.wait(runtime);
+        return undefined;
+      }
+      const turn = gate.take(runtime.clock.now());
+      if (typeof turn === "number")
+        throw new ToolError("limit", `Too many calls of "${call.name}". Try again in ${turn} ms.`, {
           disposition: "repair",
-          retryAfterMs: turn - now,
+          retryAfterMs: turn,
         });
-      turns.push(turn);
-      if (turns.length > calls) turns.shift();
-      if (turn > now) await wait(turn - now);
       return undefined;
     },
   });

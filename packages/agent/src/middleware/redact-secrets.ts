@@ -1,15 +1,13 @@
 /** What looks like a secret is blotted out of results, text that is kept of them, partial results, progress, and arguments as events and questions show them. */
 import {
-  type ArtifactDraft,
-  type ContentBlock,
   checkOptions,
   defineMiddleware,
   type Json,
   type Middleware,
   optionNames,
   StatewrightError,
-  type ToolOutput,
 } from "@statewright/core";
+import { type Clean, cleanData, cleanOutput, cleanResult } from "../clean-result.ts";
 
 /** A secret by its looks: what it begins with, and how many letters, digits and `_-.+/=~` follow at least. */
 export interface SecretPattern {
@@ -68,64 +66,13 @@ export function redactSecrets(options: RedactOptions = {}): Middleware {
     required: true,
     showArgs: ({ args }) => cleanData(clean, args) as Json,
     onToolUpdate: ({ partial }) => cleanOutput(clean, partial),
-    afterTool: ({ result }) => {
-      const { error, drafts } = result;
-      return {
-        ...result,
-        ...cleanOutput(clean, result),
-        content: result.content.map((block) => cleanBlock(clean, block)),
-        ...(error === undefined ? {} : { error: { ...error, message: clean(error.message) } }),
-        ...(drafts === undefined ? {} : { drafts: drafts.map((draft) => cleanDraft(clean, draft)) }),
-      };
-    },
+    afterTool: ({ result }) => cleanResult(clean, result),
   });
 }
 
 /** A bound to how often one place is looked at. */
 function isLength(atLeast: number): boolean {
   return Number.isInteger(atLeast) && atLeast >= 1 && atLeast <= 256;
-}
-
-type Clean = (text: string) => string;
-
-function cleanOutput<Output extends Pick<ToolOutput, "content" | "value" | "details">>(
-  clean: Clean,
-  output: Output,
-): Output {
-  const { content, value, details } = output;
-  return {
-    ...output,
-    content: typeof content === "string" ? clean(content) : content.map((block) => cleanBlock(clean, block)),
-    ...(value === undefined ? {} : { value: cleanData(clean, value) }),
-    ...(details === undefined ? {} : { details: cleanData(clean, details) }),
-  };
-}
-
-function cleanBlock(clean: Clean, block: ContentBlock): ContentBlock {
-  switch (block.type) {
-    case "text":
-      return { ...block, text: clean(block.text) };
-    case "json":
-      return { ...block, value: cleanData(clean, block.value) as Json };
-    case "artifact":
-      return { ...block, preview: clean(block.preview) };
-    default:
-      return block;
-  }
-}
-
-/** Bytes stay as they are, and text of which the tool says so. */
-function cleanDraft(clean: Clean, draft: ArtifactDraft): ArtifactDraft {
-  const { name, body, redact } = draft;
-  return { ...draft, name: clean(name), body: typeof body === "string" && redact !== false ? clean(body) : body };
-}
-
-/** Data with every text in it cleaned, names of keys too. What is no plain data stays as it is. */
-function cleanData(clean: Clean, value: unknown): unknown {
-  if (typeof value === "string") return clean(value);
-  if (Array.isArray(value)) return value.map((item) => cleanData(clean, item));
-  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [clean(key), cleanData(clean, item)]));
 }
 
 /** One walk over a text: at each place the longest secret text, or the looks of one, is looked for. */

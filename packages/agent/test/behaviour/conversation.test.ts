@@ -175,7 +175,7 @@ test("a model call that may succeed later is tried again, on the run's clock", a
   const handle = agent.run({ input: "Hello", world });
   const retried: RunEvent[] = [];
   handle.on((event) => {
-    if (event.type === "task.retried") retried.push(event);
+    if (event.type === "model.retried") retried.push(event);
   });
   await world.runAll();
   const { state } = await handle.result;

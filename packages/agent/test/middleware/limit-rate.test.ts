@@ -1,5 +1,5 @@
 import { limitRate } from "@statewright/agent";
-import { call, say } from "@statewright/testing";
+import { call, say, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting } from "../support/desk.ts";
 
@@ -35,6 +35,26 @@ test("a cancel ends the wait: nothing more is called, and no timer stays", async
   const end = await handle.result;
   expect([end.status, log, agent.world.timers]).toEqual(["cancelled", ["ping a", "ping b"], 0]);
   expect(answers(end).map((text) => text.startsWith("!"))).toEqual([false, false, true, true]);
+});
+
+test("the turn of a call that was cancelled while it waited is another's, also in another run", async () => {
+  const log: string[] = [];
+  const middleware = [limitRate({ calls: 1, perMs: 1_000 })];
+  const world = virtualClock();
+  const tools = [noting(log, "ping")];
+  const script = (text: string) => [call("ping", { text }), say("ok")];
+  const first = desk({ tools, middleware, world, script: script("first") }).run();
+  await first.result;
+  const given = desk({ tools, middleware, world, script: script("given up") }).run();
+  await world.settle();
+  const behind = desk({ tools, middleware, world, script: script("behind") }).run().result;
+  await world.settle();
+  given.cancel("enough");
+  await given.result;
+  await world.advance(999);
+  expect(log).toEqual(["ping first"]);
+  await world.advance(1);
+  expect([(await behind).status, log, world.timers]).toEqual(["done", ["ping first", "ping behind"], 0]);
 });
 
 test("calls over the rate may be refused instead, with the time when to try again; tools that are not listed are free", async () => {

@@ -98,7 +98,7 @@ describe("a turn with Anthropic", () => {
     ]);
   });
 
-  test("a search that the provider ran is no call of ours, and only its own client gets it back", async () => {
+  test("a search that the provider ran is no call of ours, its own client gets it back, another reads that it was made", async () => {
     await using server = await wireServer(
       events([...frames.start(), ...frames.search(0), ...frames.text(2, "It rains."), ...frames.end("end_turn")]),
       events([...frames.start(), ...frames.text(0, "Yes."), ...frames.end("end_turn")]),
@@ -120,7 +120,56 @@ describe("a turn with Anthropic", () => {
     ]);
     const moved = JSON.parse(JSON.stringify(reply).replace("anthropic.messages", "other.chat")) as ModelReply;
     await model.respond({ messages: history(moved), tools: [] }, listening());
-    expect(sent(server.requests[2], "messages", 1, "content")).toEqual([{ type: "text", text: "It rains." }]);
+    expect(sent(server.requests[2], "messages", 1, "content")).toEqual([
+      { type: "text", text: '[Ran web_search at the provider: {"query":"oslo"}]' },
+      { type: "text", text: "It rains." },
+    ]);
+  });
+
+  test("a reply that the provider pauses is sent back until it is whole, and is one reply", async () => {
+    await using server = await wireServer(
+      events([...frames.start(), ...frames.text(0, "Let me look."), ...frames.search(1), ...frames.end("pause_turn")]),
+      events([...frames.start(), ...frames.text(0, "It rains."), ...frames.end("end_turn")]),
+    );
+    const options = listening();
+    const reply = await modelOf(server).respond(ask("Is it raining in Oslo?"), options);
+    expect(server.requests).toHaveLength(2);
+    expect(sentList(server.requests[1], "messages").slice(1)).toMatchObject([
+      {
+        role: "assistant",
+        content: [{ text: "Let me look." }, { type: "server_tool_use" }, { type: "web_search_tool_result" }],
+      },
+    ]);
+    expect(reply).toMatchObject({
+      finish: "stop",
+      content: [
+        { type: "text", text: "Let me look." },
+        { type: "text", text: "It rains." },
+      ],
+      usage: { inputTokens: 40, outputTokens: 18 },
+      provider: { statewright: { reason: "end_turn", kept: [{ at: 1 }, { at: 1 }, { at: 1 }] } },
+    });
+    expect(options.deltas.map((delta) => (delta.type === "call" ? "" : delta.text)).join("|")).toBe(
+      "Let me look.|It rains.",
+    );
+  });
+
+  test("a paused reply whose rest is cut is no reply", async () => {
+    await using server = await wireServer(
+      events([...frames.start(), ...frames.text(0, "Let me look."), ...frames.end("pause_turn")]),
+      cutAfter([...frames.start(), ...frames.text(0, "It ra")]),
+    );
+    const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
+  });
+
+  test("a reply that pauses for ever ends", async () => {
+    await using server = await wireServer(
+      events([...frames.start(), ...frames.text(0, "…"), ...frames.end("pause_turn")]),
+    );
+    const reply = await modelOf(server).respond(ask("Oslo?"), listening());
+    expect(server.requests).toHaveLength(21);
+    expect(reply.content).toHaveLength(21);
   });
 
   test("S3.11 an image in a tool's result, an error and data keep their kind", async () => {
@@ -188,7 +237,8 @@ describe("what can go wrong with Anthropic", () => {
     await using server = await wireServer(cutAfter([...frames.start(), ...frames.text(0, "It ra")]));
     const options = listening();
     const error = await rejection(modelOf(server).respond(ask("Oslo?"), options));
-    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
+    const usage = { inputTokens: 20, cachedTokens: 16, cacheWriteTokens: 0 };
+    expect(error).toMatchObject({ code: "model_failed", details: { retryable: true, kind: "broken_reply", usage } });
     expect(options.deltas).toEqual([{ type: "text", text: "It ra" }]);
   });
 

@@ -13,5 +13,5 @@ test("the program of the README runs as it stands, against a local server in the
   const { stdout } = await promisify(execFile)(process.execPath, [program], {
     env: { PATH: process.env["PATH"], ANTHROPIC_BASE_URL: `${server.url}/v1`, ANTHROPIC_API_KEY: "not-a-key" },
   });
-  expect(stdout).toMatch(/^It rains\.stop \{ inputTokens: \d+, outputTokens: \d+/);
+  expect(stdout).toMatch(/^It rains\.stop \{\s+inputTokens: \d+,\s+outputTokens: \d+/);
 });

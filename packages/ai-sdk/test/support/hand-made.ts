@@ -20,7 +20,10 @@ const unused = (): never => {
   throw new Error("the adapter streams");
 };
 
-export function madeV4(parts: readonly LanguageModelV4StreamPart[]): Made<LanguageModelV4, LanguageModelV4CallOptions> {
+export function madeV4(
+  parts: readonly LanguageModelV4StreamPart[],
+  more: Partial<LanguageModelV4> = {},
+): Made<LanguageModelV4, LanguageModelV4CallOptions> {
   const asked: LanguageModelV4CallOptions[] = [];
   return {
     asked,
@@ -34,11 +37,15 @@ export function madeV4(parts: readonly LanguageModelV4StreamPart[]): Made<Langua
         asked.push(options);
         return { stream: streamOf(parts) };
       },
+      ...more,
     },
   };
 }
 
-export function madeV3(parts: readonly LanguageModelV3StreamPart[]): Made<LanguageModelV3, LanguageModelV3CallOptions> {
+export function madeV3(
+  parts: readonly LanguageModelV3StreamPart[],
+  more: Partial<LanguageModelV3> = {},
+): Made<LanguageModelV3, LanguageModelV3CallOptions> {
   const asked: LanguageModelV3CallOptions[] = [];
   return {
     asked,
@@ -52,11 +59,15 @@ export function madeV3(parts: readonly LanguageModelV3StreamPart[]): Made<Langua
         asked.push(options);
         return { stream: streamOf(parts) };
       },
+      ...more,
     },
   };
 }
 
-export function madeV2(parts: readonly LanguageModelV2StreamPart[]): Made<LanguageModelV2, LanguageModelV2CallOptions> {
+export function madeV2(
+  parts: readonly LanguageModelV2StreamPart[],
+  more: Partial<LanguageModelV2> = {},
+): Made<LanguageModelV2, LanguageModelV2CallOptions> {
   const asked: LanguageModelV2CallOptions[] = [];
   return {
     asked,
@@ -70,6 +81,7 @@ export function madeV2(parts: readonly LanguageModelV2StreamPart[]): Made<Langua
         asked.push(options);
         return { stream: streamOf(parts) };
       },
+      ...more,
     },
   };
 }

@@ -90,7 +90,7 @@ function open(response: ServerResponse): void {
   response.writeHead(200, { "content-type": "text/event-stream" });
 }
 
-function frameText(frame: unknown): string {
+export function frameText(frame: unknown): string {
   if (typeof frame === "string") return `data: ${frame}\n\n`;
   const { type } = frame as { type?: string };
   return `${type === undefined ? "" : `event: ${type}\n`}data: ${JSON.stringify(frame)}\n\n`;

@@ -3,6 +3,7 @@
 /** So many bytes become text at once: a multiple of three, so that pieces can be joined. */
 const atOnce = 0x6000;
 
+/** Bytes as base64. */
 export function toBase64(bytes: Uint8Array): string {
   const pieces: string[] = [];
   for (let start = 0; start < bytes.length; start += atOnce)

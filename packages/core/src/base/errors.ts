@@ -22,6 +22,7 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   already_answered: "input",
   unknown_interrupt: "input",
   interrupt_expired: "run",
+  question_changed: "run",
   unknown_thread: "input",
   unknown_checkpoint: "input",
   unknown_branch: "input",
@@ -82,6 +83,7 @@ export type ErrorCode =
   | "already_answered"
   | "unknown_interrupt"
   | "interrupt_expired"
+  | "question_changed"
   | "unknown_thread"
   | "unknown_checkpoint"
   | "unknown_branch"
@@ -200,6 +202,24 @@ export function located(error: StatewrightError, place: ErrorPlace): Statewright
   const parts = made.get(error);
   if (parts === undefined || error.place.thread !== undefined) return error;
   const whole = new StatewrightError(error.code, { ...parts, place: { ...place, ...error.place } });
+  if (error.stack !== undefined) whole.stack = error.stack.replace(error.message, () => whole.message);
+  return whole;
+}
+
+/** The same error with more of what happened in its message, and more in its details for programs. */
+export function saidWith(
+  error: StatewrightError,
+  more: string,
+  details: Readonly<Record<string, unknown>>,
+): StatewrightError {
+  const parts = made.get(error);
+  if (parts === undefined) return error;
+  const known = typeof parts.details === "object" && parts.details !== null ? parts.details : {};
+  const whole = new StatewrightError(error.code, {
+    ...parts,
+    what: `${parts.what}; ${more}`,
+    details: { ...known, ...details },
+  });
   if (error.stack !== undefined) whole.stack = error.stack.replace(error.message, () => whole.message);
   return whole;
 }

@@ -13,6 +13,8 @@ export interface LongTermItem {
   readonly updatedAt: number;
   /** When it ends; absent: never. */
   readonly expiresAt?: number;
+  /** Of a search by nearness: how near it is, from -1 to 1. */
+  readonly score?: number;
 }
 
 /** How an item is kept. */
@@ -58,6 +60,8 @@ export type LongTermFilter = { readonly [field: string]: LongTermScalar | LongTe
 export interface LongTermSearch extends LongTermPage {
   /** Words that must all stand in the indexed texts, in any order; `word*` finds what begins so. Case and accents do not count. */
   readonly text?: string;
+  /** What they should be about: the items whose texts mean most nearly this, the nearest first. The store must have an embedding function. */
+  readonly near?: string;
   readonly filter?: LongTermFilter;
 }
 

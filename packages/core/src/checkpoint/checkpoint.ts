@@ -27,7 +27,10 @@ export interface Held {
  */
 export type CheckpointSource = "input" | "step" | "update" | "fork" | "interrupt" | "rollback" | "migration";
 
-/** Who called an inner graph: the task of the graph around it, the checkpoint that decided that task, and the nodes that lead here, as `outer.research`. */
+/**
+ * Who called an inner graph: the task of the graph around it (of a tool's call the task, a colon and the call's place in its
+ * message), the checkpoint that decided that task, and the nodes and tools that lead here, as `outer.research`.
+ */
 export interface Caller {
   readonly task: string;
   readonly checkpoint: number | undefined;
@@ -46,6 +49,8 @@ export interface Control {
   readonly held?: readonly Held[];
   /** Supersteps that the run has taken, over all its resumes: what the step limit counts. */
   readonly steps?: number;
+  /** Nodes of agents that have begun in this run; absent where no hook wants to know. */
+  readonly begun?: readonly string[];
   /** In an inner graph: the task of the graph around it that called it, and the checkpoint that decided that task. */
   readonly caller?: Caller;
   /** What a hand-drawn machine has set going. */

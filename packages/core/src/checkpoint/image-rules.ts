@@ -89,7 +89,7 @@ function checkLine(
     effects.map(({ step, task, key }) => JSON.stringify(["effect", step, task, key])),
     interrupts.map(({ id }) => JSON.stringify(["question", id])),
     timers.map(({ id }) => JSON.stringify(["timer", id])),
-    letters.map(({ id }) => JSON.stringify(["letter", id])),
+    letters.map(({ id, taken }) => JSON.stringify(["letter", id, taken])),
     cuts.flatMap(({ deltas }) =>
       deltas.map(({ channel, checkpoint }) => JSON.stringify(["change", channel, checkpoint])),
     ),

@@ -58,6 +58,8 @@ export interface InterruptRow {
   readonly answeredAt?: number | undefined;
   /** What it is about, in a few characters: an approval counts for the call as it was shown and for no other. */
   readonly about?: string | undefined;
+  /** The tool whose call it is about: other arguments in an answer are parsed by it before the answer counts. */
+  readonly tool?: string | undefined;
   /** Who answered, as they said. */
   readonly answeredBy?: string | undefined;
 }

@@ -13,10 +13,12 @@ export interface LetterRow {
   readonly messages: string;
   /** When it was sent, in milliseconds since the epoch. */
   readonly at: number;
+  /** The run that has taken it in and has not ended, which may yet be taken back; absent while the letter waits. */
+  readonly taken?: string | undefined;
 }
 
 /** A letter to put into the inbox of a branch. */
-export interface LetterWrite extends Omit<LetterRow, "branch"> {
+export interface LetterWrite extends Omit<LetterRow, "branch" | "taken"> {
   readonly thread: string;
   /** The thread's head branch when absent. */
   readonly branch?: string | undefined;

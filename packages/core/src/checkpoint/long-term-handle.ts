@@ -14,9 +14,17 @@ import type {
 import { checkOptions, optionNames } from "../base/options.ts";
 import type { Codec } from "../state/codec.ts";
 import { fieldOf, readField, readFilter } from "./long-term-filter.ts";
-import type { LongTermChange, LongTermPlace, LongTermQuery, LongTermReader, LongTermRow } from "./long-term-rows.ts";
+import type {
+  LongTermChange,
+  LongTermPlace,
+  LongTermQuery,
+  LongTermReader,
+  LongTermRow,
+  LongTermTouch,
+} from "./long-term-rows.ts";
 import { lastKey, namespaceIds, namespaceText } from "./long-term-rules.ts";
-import { wantedWords, wordsIn } from "./long-term-words.ts";
+import { best, nearness, vectorOf } from "./long-term-vectors.ts";
+import { textsIn, wantedWords, wordsIn } from "./long-term-words.ts";
 
 /** What a handle works on. */
 export interface LongTermPort {
@@ -26,6 +34,8 @@ export interface LongTermPort {
   readonly reader: () => LongTermReader;
   /** Takes changes: makes them, or keeps them for later. */
   readonly change: (changes: readonly LongTermChange[]) => void | Promise<void>;
+  /** Lets rows live longer that were read; tells of each whether it still was there. */
+  readonly refresh: (touches: readonly LongTermTouch[]) => Promise<readonly boolean[]>;
 }
 
 const defaultLimit = 100;
@@ -44,7 +54,7 @@ export function longTermHandle(port: () => LongTermPort, ids: readonly string[] 
     return { namespace: own(namespace), key: checkId("key", key) };
   }
 
-  function itemOf(row: LongTermRow): LongTermItem {
+  function itemOf(row: LongTermRow, score?: number): LongTermItem {
     const { codec } = port();
     return Object.freeze({
       namespace: Object.freeze(namespaceIds(row.namespace)),
@@ -53,16 +63,25 @@ export function longTermHandle(port: () => LongTermPort, ids: readonly string[] 
       createdAt: row.createdAt,
       updatedAt: row.updatedAt,
       ...(row.expiresAt === undefined ? {} : { expiresAt: row.expiresAt }),
+      ...(score === undefined ? {} : { score }),
     });
   }
 
   /** Rows that were asked for; those that live longer when they are read do. */
-  async function read(rows: readonly LongTermRow[], at: number): Promise<readonly LongTermItem[]> {
-    const touched = rows.flatMap(({ namespace, key, refreshMs }): LongTermChange[] =>
-      refreshMs === undefined ? [] : [{ touch: { namespace, key, at, expiresAt: at + refreshMs } }],
+  async function read(
+    rows: readonly LongTermRow[],
+    at: number,
+    scores: readonly number[] = [],
+  ): Promise<readonly LongTermItem[]> {
+    const touches = rows.flatMap(({ namespace, key, refreshMs }): LongTermTouch[] =>
+      refreshMs === undefined ? [] : [{ namespace, key, at, expiresAt: at + refreshMs }],
     );
-    if (touched.length > 0) await port().change(touched);
-    return rows.map((row) => itemOf(row.refreshMs === undefined ? row : { ...row, expiresAt: at + row.refreshMs }));
+    const stays = touches.length === 0 ? [] : [...(await port().refresh(touches))];
+    return rows.flatMap((row, nth) => {
+      if (row.refreshMs === undefined) return [itemOf(row, scores[nth])];
+      // One that was swept meanwhile is over: who reads it has come too late.
+      return stays.shift() === true ? [itemOf({ ...row, expiresAt: at + row.refreshMs }, scores[nth])] : [];
+    });
   }
 
   async function found(query: LongTermQuery, fits: ((value: unknown) => boolean) | undefined) {
@@ -81,6 +100,25 @@ export function longTermHandle(port: () => LongTermPort, ids: readonly string[] 
     }
   }
 
+  /** The rows nearest to what a text is about, each looked at in its turn. */
+  async function nearest(query: LongTermQuery, fits: ((value: unknown) => boolean) | undefined, near: string) {
+    const { codec, reader: reads } = port();
+    const reader = reads();
+    if (reader.vectors === undefined) throw withoutVectors();
+    const wanted = await vectorOf(reader.vectors, near);
+    const found = best<LongTermRow>(query.limit);
+    for (let after: LongTermPlace | undefined; wanted !== undefined; ) {
+      const page: readonly LongTermRow[] = await reader.page({ ...query, after, vectors: true, limit: lookedAtOnce });
+      for (const row of page) {
+        if (row.vector?.length !== wanted.length) continue;
+        if (fits === undefined || fits(codec.decode(row.value))) found.offer(row, nearness(row.vector, wanted));
+      }
+      if (page.length < lookedAtOnce) break;
+      after = page.at(-1);
+    }
+    return found.all();
+  }
+
   return {
     namespace: ids,
     under: (...more) => longTermHandle(port, [...ids, ...more]),
@@ -95,8 +133,11 @@ export function longTermHandle(port: () => LongTermPort, ids: readonly string[] 
       const place = placeOf(key);
       checkPut(options);
       const { codec, now, reader, change } = port();
-      reader();
-      await change([{ put: rowOf(codec, place, value, options, now()) }]);
+      const { vectors } = reader();
+      const row = rowOf(codec, place, value, options, now());
+      const about = vectors === undefined || options.index === false ? "" : textsOf(value, options.index);
+      const vector = vectors === undefined || about === "" ? undefined : await vectorOf(vectors, about);
+      await change([{ put: vector === undefined ? row : { ...row, vector } }]);
     },
     delete: async (key) => {
       const drop = placeOf(key);
@@ -113,12 +154,21 @@ export function longTermHandle(port: () => LongTermPort, ids: readonly string[] 
     },
     search: async (query = {}) => {
       checkOptions("search", query, searchNames);
-      const { text, filter } = query;
+      const { text, filter, near } = query;
       const fits = filter === undefined ? undefined : readFilter(filter);
       const words = text === undefined ? undefined : wantedWords(searchText(text));
       const page = pageOf("search", query);
       const at = port().now();
+      if (near !== undefined) checkNear(near, query);
       if (words?.length === 0) return [];
+      if (near !== undefined) {
+        const all = await nearest({ namespace, deep: true, at, words, limit: page.limit }, fits, near);
+        return read(
+          all.map(({ item }) => item),
+          at,
+          all.map(({ score }) => score),
+        );
+      }
       return read(await found({ namespace, deep: true, at, words, ...page }, fits), at);
     },
     namespaces: async (which = {}) => {
@@ -129,7 +179,7 @@ export function longTermHandle(port: () => LongTermPort, ids: readonly string[] 
 }
 
 const pageNames = optionNames<LongTermPage>({ after: true, limit: true });
-const searchNames = optionNames<LongTermSearch>({ text: true, filter: true, after: true, limit: true });
+const searchNames = optionNames<LongTermSearch>({ text: true, near: true, filter: true, after: true, limit: true });
 const namespacesNames = optionNames<LongTermNamespaces>({ depth: true, after: true, limit: true });
 const putNames = optionNames<LongTermPut>({ ttlMs: true, refreshOnRead: true, index: true });
 
@@ -178,6 +228,24 @@ function rowOf(
     ...(ttlMs === undefined ? {} : { expiresAt: at + ttlMs }),
     ...(ttlMs === undefined || !refreshOnRead ? {} : { refreshMs: ttlMs }),
   };
+}
+
+/** What an item is about, as its texts say. */
+function textsOf(value: unknown, index: readonly string[] | undefined): string {
+  return textsIn(indexed(value, index)).join("\n").trim();
+}
+
+function checkNear(near: unknown, { after }: LongTermSearch): void {
+  if (typeof near !== "string" || near.trim() === "")
+    throw unfit("near of search", near, "a text that says what to look for");
+  if (after !== undefined) throw unfit("after of a search by nearness", after, "a larger limit: it has no pages");
+}
+
+function withoutVectors(): StatewrightError {
+  return new StatewrightError("invalid_option", {
+    what: "a search asks for what is near, and the store has no embedding function",
+    next: "Give the store one: sqliteStore(path, { longTerm: { embed, dimensions } })",
+  });
 }
 
 function indexed(value: unknown, fields: readonly string[] | undefined): unknown {

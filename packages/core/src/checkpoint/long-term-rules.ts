@@ -1,6 +1,10 @@
 /** The rules that every long-term store shares. For those who write a store. */
+
+import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
+import { describeValue, isPlainObject } from "../base/json.ts";
 import type { LongTermPlace, LongTermQuery, LongTermRow, LongTermWord } from "./long-term-rows.ts";
+import type { LongTermVectors } from "./long-term-vectors.ts";
 
 /** So many rows whose end has come are removed with each write. */
 export const sweptWithWrite = 32;
@@ -56,4 +60,22 @@ export function isAsked(
 export function hasWords(text: string | undefined, wanted: readonly LongTermWord[]): boolean {
   const words = text === undefined ? [] : text.split(" ");
   return wanted.every(({ word, isPrefix }) => words.some((each) => (isPrefix ? each.startsWith(word) : each === word)));
+}
+
+/** So many numbers a vector may have. */
+const mostDimensions = 65_536;
+
+/** Throws `invalid_option` for what cannot make vectors. */
+export function checkVectors(owner: string, given: LongTermVectors | undefined): void {
+  if (given === undefined) return;
+  const { embed, dimensions } = isPlainObject(given) ? (given as Partial<LongTermVectors>) : {};
+  const names = isPlainObject(given) ? Object.keys(given) : [];
+  const isCount =
+    Number.isSafeInteger(dimensions) && (dimensions as number) >= 1 && (dimensions as number) <= mostDimensions;
+  if (typeof embed === "function" && isCount && names.every((name) => name === "embed" || name === "dimensions"))
+    return;
+  throw new StatewrightError("invalid_option", {
+    what: `longTerm of ${owner} is ${describeValue(given)}`,
+    next: `Give longTerm: { embed, dimensions }: a function of texts, and a whole number from 1 to ${mostDimensions}`,
+  });
 }

@@ -6,7 +6,7 @@ import { checkOptions, optionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 import { longTermHandle } from "./long-term-handle.ts";
-import type { LongTermChange } from "./long-term-rows.ts";
+import type { LongTermChange, LongTermTouch } from "./long-term-rows.ts";
 import type { Store } from "./store.ts";
 
 /** What `longTermStore` takes besides the store: the same as the runs that use it. */
@@ -42,6 +42,8 @@ export function longTermStore(store: Pick<Store, "longTerm">, options: LongTermS
     now,
     reader: () => rows,
     change: (changes: readonly LongTermChange[]) => rows.write(changes, now()),
+    refresh: async (touches: readonly LongTermTouch[]) =>
+      (await rows.refresh(touches)).map((became) => became === "kept"),
   };
   const root = longTermHandle(() => port);
   return Object.freeze({

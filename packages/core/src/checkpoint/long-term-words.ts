@@ -41,7 +41,8 @@ function cut(word: string): string {
   return word.length <= longestWord ? word : [...word].slice(0, longestWord).join("");
 }
 
-function textsIn(value: unknown): readonly string[] {
+/** All texts in a value, in their order. */
+export function textsIn(value: unknown): readonly string[] {
   if (typeof value === "string") return [value];
   if (Array.isArray(value) || value instanceof Set) return [...value].flatMap(textsIn);
   if (value instanceof Map) return [...value.values()].flatMap(textsIn);

@@ -44,7 +44,7 @@ function lineImage(line: Line): LineImage {
     interrupts: [...interrupts.values()].map(({ row }) => row),
     awaited: [...awaited],
     timers: [...timers.values()],
-    letters: [...letters.values()],
+    letters,
   };
 }
 
@@ -89,6 +89,6 @@ function addLine(threads: Threads, thread: Thread, image: LineImage, origin: Lin
   for (const row of image.interrupts) line.interrupts.set(row.id, { row, place: ++threads.questions });
   for (const id of image.awaited) line.awaited.add(id);
   for (const timer of image.timers) line.timers.set(timer.id, { ...timer, thread: thread.id });
-  for (const letter of image.letters) line.letters.set(letter.id, letter);
+  line.letters = image.letters;
   return line;
 }

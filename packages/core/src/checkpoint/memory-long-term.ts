@@ -1,5 +1,13 @@
 /** The long-term store in memory: rows in their order. */
-import type { LongTermChange, LongTermPlace, LongTermQuery, LongTermReader, LongTermRow } from "./long-term-rows.ts";
+import type {
+  LongTermChange,
+  LongTermPlace,
+  LongTermQuery,
+  LongTermReader,
+  LongTermRow,
+  LongTermTouch,
+  Refreshed,
+} from "./long-term-rows.ts";
 import { isAsked, isLive, placeText, sweptWithWrite } from "./long-term-rules.ts";
 
 /** Rows by namespace and key, for {@link MemoryStore}. */
@@ -7,6 +15,7 @@ export interface MemoryLongTerm {
   get: (...given: Parameters<LongTermReader["get"]>) => LongTermRow | undefined;
   page: (...given: Parameters<LongTermReader["page"]>) => readonly LongTermRow[];
   apply(changes: readonly LongTermChange[], at: number): void;
+  refresh(touches: readonly LongTermTouch[]): readonly Refreshed[];
   sweep(at: number, limit: number): number;
 }
 
@@ -41,10 +50,11 @@ export function memoryLongTerm(): MemoryLongTerm {
     places?.splice(firstFrom(places, place), 1);
   }
 
-  function touch({ at, expiresAt, ...place }: Extract<LongTermChange, { readonly touch: unknown }>["touch"]): void {
+  function touch({ at, expiresAt, ...place }: LongTermTouch): Refreshed {
     const row = rows.get(placeText(place));
-    if (row?.expiresAt === undefined || !isLive(row, at) || row.expiresAt >= expiresAt) return;
-    set(placeText(place), { ...row, expiresAt });
+    if (row === undefined || !isLive(row, at)) return "gone";
+    if (row.expiresAt !== undefined && row.expiresAt < expiresAt) set(placeText(place), { ...row, expiresAt });
+    return "kept";
   }
 
   function sweep(at: number, limit: number): number {
@@ -78,6 +88,7 @@ export function memoryLongTerm(): MemoryLongTerm {
     get,
     page,
     sweep,
+    refresh: (touches) => touches.map(touch),
     apply: (changes, at) => {
       for (const change of changes) {
         if ("put" in change) put(change.put);

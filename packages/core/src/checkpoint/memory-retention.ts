@@ -7,7 +7,7 @@ import type { CutDelta } from "./thread-image.ts";
 /** Remove from a thread what may go; gives how many checkpoints went. */
 export function pruneThread(thread: Thread, write: PruneWrite): number {
   const lines = [...thread.lines.values()].map((line) => retained(thread, line));
-  const plan = planRetention(lines, write, write.limit);
+  const plan = planRetention(lines, write, write.limit ?? Number.POSITIVE_INFINITY);
   for (const { name, gone, cuts, ...steps } of plan.lines) {
     const line = thread.lines.get(name);
     if (line === undefined) continue;

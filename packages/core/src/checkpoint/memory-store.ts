@@ -6,10 +6,14 @@
 import type { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import type { CheckpointRow, DeltaRow, RunRow, RunStatus } from "./checkpoint.ts";
+import { type ClaimablePage, claimableKind } from "./claimable.ts";
 import { type EffectRow, type InterruptRow, isOpen, type QuestionRow } from "./journal.ts";
 import type { LetterRow, LetterWrite } from "./letter.ts";
+import { checkVectors } from "./long-term-rules.ts";
+import type { LongTermVectors } from "./long-term-vectors.ts";
 import { keptIn, putArtifact } from "./memory-artifacts.ts";
 import { addImage, imageOf } from "./memory-image.ts";
+import { lettersAfter, waitingIn } from "./memory-letters.ts";
 import { memoryLongTerm } from "./memory-long-term.ts";
 import { pruneThread } from "./memory-retention.ts";
 import {
@@ -39,8 +43,11 @@ import type {
 import {
   busy,
   byDue,
+  changeTime,
+  checkClaimablePage,
   checkFilter,
   checkFollows,
+  checkKeys,
   checkRunFilter,
   checkThreadFilter,
   closed,
@@ -71,12 +78,21 @@ export interface MemoryStore extends Store {
   crash(): void;
 }
 
-/** A store that lives as long as this process. */
-export function memoryStore(): MemoryStore {
-  return ownerOf(Object.assign(new Map<string, Thread>(), { runs: 0, questions: 0, longTerm: memoryLongTerm() }));
+/** What a store in memory may be given. */
+export interface MemoryStoreOptions {
+  /** How vectors are made of what is put into its long-term side, so that it can be searched by nearness. */
+  readonly longTerm?: LongTermVectors;
 }
 
-function ownerOf(threads: Threads): MemoryStore {
+/** A store that lives as long as this process. Throws `invalid_option`. */
+export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
+  checkKeys("memoryStore", options, ["longTerm"]);
+  checkVectors("memoryStore", options.longTerm);
+  const threads = Object.assign(new Map<string, Thread>(), { runs: 0, questions: 0, longTerm: memoryLongTerm() });
+  return ownerOf(threads, options.longTerm);
+}
+
+function ownerOf(threads: Threads, vectors: LongTermVectors | undefined): MemoryStore {
   const self: Owner = { alive: true };
   let queue: { work(): void; told(failure?: StatewrightError): void }[] = [];
   const kept = keptIn((thread) => {
@@ -125,9 +141,11 @@ function ownerOf(threads: Threads): MemoryStore {
     name: "memory",
     local: true,
     longTerm: {
+      ...(vectors === undefined ? {} : { vectors }),
       get: (place, at) => read(() => threads.longTerm.get(place, at)),
       page: (query) => read(() => threads.longTerm.page(query)),
       write: (changes, at) => write(() => threads.longTerm.apply(changes, at)),
+      refresh: (touches) => write(() => threads.longTerm.refresh(touches)),
       sweep: (at, limit) => write(() => threads.longTerm.sweep(at, limit)),
     },
     claim: (request) => write(() => claim(threads, self, request)),
@@ -222,7 +240,12 @@ function ownerOf(threads: Threads): MemoryStore {
           .sort((one, other) => other.place - one.place)
           .slice(0, filter.limit);
       }),
-    inbox: (id, name) => read(() => [...(threads.get(id)?.lines.get(name)?.letters.values() ?? [])]),
+    claimable: (page) =>
+      read(() => {
+        checkClaimablePage(page);
+        return claimableIn(threads, page);
+      }),
+    inbox: (id, name) => read(() => waitingIn(threads.get(id)?.lines.get(name)?.letters ?? [])),
     events: (id, page) =>
       read(() => {
         checkFilter("events", page, ["after", "from"]);
@@ -260,7 +283,7 @@ function ownerOf(threads: Threads): MemoryStore {
       for (const thread of threads.values()) if (thread.owner === self) thread.owner = undefined;
       self.alive = false;
     },
-    peer: () => ownerOf(threads),
+    peer: () => ownerOf(threads, vectors),
     crash: () => {
       queue = [];
       self.alive = false;
@@ -344,16 +367,32 @@ function post(threads: Threads, { thread: id, branch, ...letter }: LetterWrite):
   if (thread === undefined) throw unknownThread(id);
   const line = thread.lines.get(branch ?? thread.headBranch);
   if (line === undefined || isChildLine(line.name)) throw unknownBranch(id, branch ?? thread.headBranch);
-  const known = line.letters.get(letter.id);
+  const known = waitingIn(line.letters).find((waiting) => waiting.id === letter.id);
   if (known !== undefined) return known;
   const row = { ...letter, branch: line.name };
-  line.letters.set(row.id, row);
+  line.letters = [...line.letters, row];
   return row;
 }
 
 function runOfKey({ runs }: Thread, key: string): SavedRun | undefined {
   for (const run of runs.values()) if (run.row.key === key) return run;
   return undefined;
+}
+
+/** In the order in which the runs began, or were queued. */
+function claimableIn(threads: Threads, { kind, after, limit }: ClaimablePage): readonly RunRow[] {
+  const start = after === undefined ? 0 : (threads.get(after.thread)?.runs.get(after.id)?.nth ?? 0);
+  return [...threads.values()]
+    .flatMap((thread) => {
+      const found = [...thread.runs.values()]
+        .map((run) => ({ nth: run.nth, row: asRead(thread, run) }))
+        .filter(({ row }) => claimableKind(row) === kind);
+      return kind !== "queued" ? found : thread.owner?.alive === true ? [] : found.slice(0, 1);
+    })
+    .filter(({ nth }) => nth > start)
+    .sort((one, other) => one.nth - other.nth)
+    .slice(0, limit)
+    .map(({ row }) => row);
 }
 
 /** A run whose owner is dead, or gave the thread away without a word about it, has crashed. */
@@ -391,10 +430,10 @@ function apply(threads: Threads, self: Owner, commit: Commit): number {
   thread.facts.push(...(commit.events ?? []));
   for (const artifact of commit.artifacts ?? []) putArtifact(thread.artifacts, artifact);
   for (const change of commit.timers ?? []) changeTimer(thread.id, line, change);
-  for (const letter of commit.taken ?? []) line.letters.delete(letter);
+  if (line.letters.length > 0) line.letters = lettersAfter(line.letters, commit);
   if (commit.longTerm !== undefined) threads.longTerm.apply(commit.longTerm, latestTime(commit));
   thread.seq = Math.max(thread.seq, commit.seq);
-  thread.updatedAt = Math.max(thread.updatedAt, latestTime(commit));
+  thread.updatedAt = Math.max(thread.updatedAt, changeTime(commit));
   if (commit.release === true) thread.owner = undefined;
   return thread.queued;
 }

@@ -33,8 +33,8 @@ export interface Line {
   /** Those that its run waits for, if it waits. */
   readonly awaited: Set<string>;
   readonly timers: Map<string, TimerRow>;
-  /** Its inbox, by id, in the order of posting. */
-  readonly letters: Map<string, LetterRow>;
+  /** Its inbox in the order of posting, with what a run has taken in that may yet be taken back. */
+  letters: readonly LetterRow[];
   run: string | undefined;
 }
 
@@ -111,7 +111,7 @@ export function newLine(name: string, from: number | undefined, origin: Line | u
     interrupts: new Map(),
     awaited: new Set(),
     timers: new Map(),
-    letters: new Map(),
+    letters: [],
     run: undefined,
   };
 }

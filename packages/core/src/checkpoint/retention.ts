@@ -32,6 +32,8 @@ export type RetainedCheckpoint = Pick<CheckpointRow, "id" | "at" | "step" | "seq
 export interface Cut {
   readonly after: number;
   readonly at: number;
+  /** Oldest first. */
+  readonly ids: readonly number[];
 }
 
 /** What becomes of a line. */
@@ -63,23 +65,31 @@ export function isUnfinished(status: RunStatus | undefined): boolean {
 
 /** What to remove from a thread, at most `limit` checkpoints of it, so that a further write goes on from there. */
 export function planRetention(lines: readonly RetainedLine[], retention: Retention, limit: number): RetentionPlan {
-  const kept = checkpointsToKeep(lines, retention);
+  const steps = planInSteps(lines, retention, limit);
+  for (let step = steps.next(); ; step = steps.next()) if (step.done === true) return step.value;
+}
+
+/** {@link planRetention} in steps, each of bounded work, for who has other things to do in between. */
+export function* planInSteps(
+  lines: readonly RetainedLine[],
+  retention: Retention,
+  limit: number,
+): Generator<void, RetentionPlan> {
+  const kept = yield* checkpointsToKeep(lines, retention);
   const plans: LinePlan[] = [];
   let firstSeq = Number.POSITIVE_INFINITY;
   let removed = 0;
   // Inner graphs first: what is decided about a call is decided by the checkpoint that called it, while that is there.
-  for (const line of outermostFirst(lines).toReversed()) {
-    const goes = line.checkpoints.filter(({ id }) => !kept.has(id)).slice(0, limit - removed);
-    removed += goes.length;
-    const going = new Set(goes.map(({ id }) => id));
-    const stays = line.checkpoints.filter(({ id }) => !going.has(id));
-    firstSeq = Math.min(firstSeq, stays[0]?.seq ?? Number.POSITIVE_INFINITY);
-    if (goes.length === 0) continue;
-    const [oldest] = stays;
+  for (const [index, line] of outermostFirst(lines).toReversed().entries()) {
+    if (index % linesAStep === linesAStep - 1) yield;
+    const { cuts, count, oldest } = yield* cutsOf(line, kept, limit - removed);
+    removed += count;
+    firstSeq = Math.min(firstSeq, oldest?.seq ?? Number.POSITIVE_INFINITY);
+    if (count === 0) continue;
     plans.push({
       name: line.name,
       gone: oldest === undefined,
-      cuts: cutsOf(line.checkpoints, going),
+      cuts,
       firstStep: oldest?.step ?? Number.POSITIVE_INFINITY,
       // A fork before the call begins it anew, and asks for all that happened once in it.
       firstOnce: isCall(line) ? Number.NEGATIVE_INFINITY : (oldest?.step ?? Number.POSITIVE_INFINITY),
@@ -88,49 +98,113 @@ export function planRetention(lines: readonly RetainedLine[], retention: Retenti
   return { removed, lines: plans, firstSeq };
 }
 
+/** A part of a plan for each write, at most `most` checkpoints in each, in an order in which any of them may be the last. */
+export function* slicesOf({ lines }: RetentionPlan, most: number): Generator<readonly LineSlice[]> {
+  let slice: LineSlice[] = [];
+  let room = most;
+  for (const { name, gone, cuts, firstOnce } of lines) {
+    const keepsOnce = firstOnce === Number.NEGATIVE_INFINITY;
+    for (const [nth, cut] of cuts.entries()) {
+      for (let first = 0; first < cut.ids.length; ) {
+        const ids = cut.ids.slice(first, first + room);
+        first += ids.length;
+        room -= ids.length;
+        const isLast = nth === cuts.length - 1 && first === cut.ids.length;
+        slice.push({ name, gone: gone && isLast, keepsOnce, after: cut.after, ids });
+        if (room > 0) continue;
+        yield slice;
+        [slice, room] = [[], most];
+      }
+    }
+  }
+  if (slice.length > 0) yield slice;
+}
+
+/** Checkpoints that go in one write, one after the other: those above `after` that are left, as far as `ids` say. */
+export interface LineSlice {
+  readonly name: string;
+  /** With these nothing of the line is left. */
+  readonly gone: boolean;
+  /** Its `once` effects stay. */
+  readonly keepsOnce: boolean;
+  readonly after: number;
+  readonly ids: readonly number[];
+}
+
+/** A step of a plan looks at about so many checkpoints of a line, or at so many lines. */
+const checkpointsAStep = 4_096;
+const linesAStep = 256;
+
 /** The ids of the checkpoints that stay. */
-function checkpointsToKeep(lines: readonly RetainedLine[], retention: Retention): ReadonlySet<number> {
+function* checkpointsToKeep(
+  lines: readonly RetainedLine[],
+  retention: Retention,
+): Generator<void, ReadonlySet<number>> {
   const kept = new Set<number>();
   const byName = new Map(lines.map((line) => [line.name, line]));
-  const lineOf = new Map(lines.flatMap((line) => line.checkpoints.map(({ id }) => [id, line] as const)));
+  const lineOf = yield* linesOfOrigins(lines);
   const parentOf = ({ name }: RetainedLine): RetainedLine | undefined =>
     byName.get(name.slice(0, Math.max(0, name.lastIndexOf("/"))));
   const sorted = outermostFirst(lines);
 
   /** What goes on from a checkpoint of an inner graph needs those that called it too. */
-  function keepWithCallers(id: number): void {
+  function keepWithCallers(id: number, line: RetainedLine | undefined): void {
     kept.add(id);
-    const line = lineOf.get(id);
     const parent = line === undefined ? undefined : parentOf(line);
     const caller = parent === undefined ? undefined : newestBefore(parent, id);
-    if (caller !== undefined) keepWithCallers(caller.id);
+    if (caller !== undefined) keepWithCallers(caller.id, parent);
   }
 
-  for (const { from } of lines) if (from !== undefined) keepWithCallers(from);
+  for (const [from, line] of lineOf) keepWithCallers(from, line);
   for (let before = -1; kept.size > before; ) {
     before = kept.size;
     const floors = new Map<string, number>();
-    for (const line of sorted) {
+    for (const [index, line] of sorted.entries()) {
+      if (index % linesAStep === linesAStep - 1) yield;
       const parent = parentOf(line);
-      if (parent === undefined) keepBranch(line, retention, kept);
-      else keepInner(line, parent, retention, kept);
+      if (parent === undefined) yield* keepBranch(line, retention, kept);
+      else yield* keepInner(line, parent, retention, kept);
       const [first] = line.checkpoints;
       const head = line.checkpoints.at(-1);
       const caller = parent === undefined || first === undefined ? undefined : newestBefore(parent, first.id);
       // A fork from what stays may make such a call anew: what happened once in it must be known then (rule E44).
       const isMadeAnew = parent !== undefined && isCall(line) && (caller?.id ?? 0) >= (floors.get(parent.name) ?? 0);
-      if (isMadeAnew && line.once && head !== undefined) keepWithCallers(head.id);
-      floors.set(line.name, isMadeAnew ? 0 : (line.checkpoints.find(({ id }) => kept.has(id))?.id ?? largestId));
+      if (isMadeAnew && line.once && head !== undefined) keepWithCallers(head.id, line);
+      floors.set(line.name, isMadeAnew ? 0 : yield* firstKept(line, kept));
     }
   }
   return kept;
 }
 
-const largestId = Number.POSITIVE_INFINITY;
+function* firstKept({ checkpoints }: RetainedLine, kept: ReadonlySet<number>): Generator<void, number> {
+  for (const [index, { id }] of checkpoints.entries()) {
+    if (index % checkpointsAStep === checkpointsAStep - 1) yield;
+    if (kept.has(id)) return id;
+  }
+  return Number.POSITIVE_INFINITY;
+}
 
-function keepBranch(line: RetainedLine, retention: Retention, kept: Set<number>): void {
-  for (const { id } of newest(line, retention)) kept.add(id);
+/** The checkpoints that lines go on from, each with the line that it is on, where that is there. */
+function* linesOfOrigins(
+  lines: readonly RetainedLine[],
+): Generator<void, ReadonlyMap<number, RetainedLine | undefined>> {
+  const lineOf = new Map<number, RetainedLine | undefined>();
+  for (const { from } of lines) if (from !== undefined) lineOf.set(from, undefined);
+  if (lineOf.size === 0) return lineOf;
+  for (const line of lines) {
+    for (const [index, { id }] of line.checkpoints.entries()) {
+      if (index % checkpointsAStep === checkpointsAStep - 1) yield;
+      if (lineOf.has(id)) lineOf.set(id, line);
+    }
+  }
+  return lineOf;
+}
+
+function* keepBranch(line: RetainedLine, retention: Retention, kept: Set<number>): Generator<void, void> {
+  yield* eachNewest(line, retention, (id) => kept.add(id));
+  if (line.unfinished === undefined) return;
   for (const [index, { id, run, source }] of line.checkpoints.entries()) {
+    if (index % checkpointsAStep === checkpointsAStep - 1) yield;
     if (run !== line.unfinished || source !== "input") continue;
     kept.add(id);
     const before = line.checkpoints[index - 1];
@@ -138,13 +212,19 @@ function keepBranch(line: RetainedLine, retention: Retention, kept: Set<number>)
   }
 }
 
-function keepInner(line: RetainedLine, parent: RetainedLine, retention: Retention, kept: Set<number>): void {
-  for (const { id } of newest(line, retention)) {
+function* keepInner(
+  line: RetainedLine,
+  parent: RetainedLine,
+  retention: Retention,
+  kept: Set<number>,
+): Generator<void, void> {
+  yield* eachNewest(line, retention, (id) => {
     const caller = newestBefore(parent, id);
     if (caller === undefined || kept.has(caller.id)) kept.add(id);
-  }
+  });
   if (isCall(line)) return;
-  for (const { id } of parent.checkpoints) {
+  for (const [index, { id }] of parent.checkpoints.entries()) {
+    if (index % checkpointsAStep === checkpointsAStep - 1) yield;
     const then = kept.has(id) ? newestBefore(line, id) : undefined;
     if (then !== undefined) kept.add(then.id);
   }
@@ -154,13 +234,21 @@ function keepInner(line: RetainedLine, parent: RetainedLine, retention: Retentio
 
 /** The line of one call is named by its task, the line of a graph that is kept across calls by its node. */
 function isCall({ name }: RetainedLine): boolean {
-  return /\/\d+:\d+$/.test(name);
+  return /\/\d+:\d+(:\d+)?$/.test(name);
 }
 
 /** The newest checkpoints of a line, the very newest in any case. */
-function newest({ checkpoints }: RetainedLine, { keepLast, since }: Retention): readonly RetainedCheckpoint[] {
+function* eachNewest(
+  { checkpoints }: RetainedLine,
+  { keepLast, since }: Retention,
+  keep: (id: number) => void,
+): Generator<void, void> {
   const first = checkpoints.length - Math.max(keepLast ?? 1, 1);
-  return checkpoints.filter(({ at }, index) => index >= first || (since !== undefined && at >= since));
+  for (let index = since === undefined ? Math.max(first, 0) : 0; index < checkpoints.length; index++) {
+    if (index % checkpointsAStep === checkpointsAStep - 1) yield;
+    const { id, at } = checkpoints[index] as RetainedCheckpoint;
+    if (index >= first || (since !== undefined && at >= since)) keep(id);
+  }
 }
 
 /** The newest checkpoint of a line whose id is below another: while an inner graph is called, its caller stands still. */
@@ -175,21 +263,38 @@ function newestBefore({ checkpoints }: RetainedLine, id: number): RetainedCheckp
   return checkpoints[low - 1];
 }
 
-function cutsOf(checkpoints: readonly RetainedCheckpoint[], going: ReadonlySet<number>): readonly Cut[] {
+/** What goes of a line, at most `most` checkpoints, the oldest first; and the oldest that stays. */
+function* cutsOf(
+  { checkpoints }: RetainedLine,
+  kept: ReadonlySet<number>,
+  most: number,
+): Generator<
+  void,
+  { readonly cuts: readonly Cut[]; readonly count: number; readonly oldest: RetainedCheckpoint | undefined }
+> {
   const cuts: Cut[] = [];
-  let after = 0;
-  let at: number | undefined;
-  for (const { id } of checkpoints) {
-    if (going.has(id)) {
-      at = id;
+  let [count, after] = [0, 0];
+  let ids: number[] = [];
+  let oldest: RetainedCheckpoint | undefined;
+  const cut = (): void => {
+    const at = ids.at(-1);
+    if (at !== undefined) cuts.push({ after, at, ids });
+    ids = [];
+  };
+  for (const [index, checkpoint] of checkpoints.entries()) {
+    if (index % checkpointsAStep === checkpointsAStep - 1) yield;
+    const { id } = checkpoint;
+    if (!kept.has(id) && count < most) {
+      count += 1;
+      ids.push(id);
       continue;
     }
-    if (at !== undefined) cuts.push({ after, at });
+    cut();
     after = id;
-    at = undefined;
+    oldest ??= checkpoint;
   }
-  if (at !== undefined) cuts.push({ after, at });
-  return cuts;
+  cut();
+  return { cuts, count, oldest };
 }
 
 function outermostFirst(lines: readonly RetainedLine[]): readonly RetainedLine[] {

@@ -126,6 +126,7 @@ export const interruptShape: RowShape<InterruptRow> = {
   answeredAt: maybe(time),
   answeredBy: maybe(text),
   about: maybe(text),
+  tool: maybe(text),
 };
 
 export const timerShape: RowShape<TimerRow> = {
@@ -142,6 +143,7 @@ export const letterShape: RowShape<LetterRow> = {
   id: name,
   branch: name,
   kind: oneOf(["steer", "followUp"] satisfies LetterRow["kind"][]),
+  taken: maybe(name),
   messages: text,
   at: time,
 };

@@ -5,6 +5,7 @@ import { describeValue, isPlainObject } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 import type { ByteRange } from "../tool/artifact.ts";
 import { type DeltaRow, type RunRow, type RunStatus, runStatuses } from "./checkpoint.ts";
+import type { ClaimableKind, ClaimablePage } from "./claimable.ts";
 import type {
   BranchWrite,
   CheckpointWrite,
@@ -21,12 +22,18 @@ export function isBase(delta: DeltaRow): boolean {
   return delta.base || delta.kind === "replace" || delta.kind === "clear";
 }
 
-/** The newest time that a commit names, as the time at which its thread changed; 0 when it names none. */
-export function latestTime({ run, checkpoint, effects, interrupts }: Commit): number {
+/** When a commit changes its thread, as lists tell it; 0 when it does not: journal rows alone change nothing that they show. */
+export function changeTime({ run, checkpoint, interrupts }: Commit): number {
   let latest = Math.max(run?.endedAt ?? run?.startedAt ?? 0, checkpoint?.row.at ?? 0);
-  for (const { startedAt, endedAt } of effects ?? []) latest = Math.max(latest, endedAt ?? startedAt);
   for (const { raisedAt, answeredAt, expiredAt } of interrupts ?? [])
     latest = Math.max(latest, answeredAt ?? expiredAt ?? raisedAt);
+  return latest;
+}
+
+/** The newest time that a commit names; 0 when it names none. */
+export function latestTime(commit: Commit): number {
+  let latest = changeTime(commit);
+  for (const { startedAt, endedAt } of commit.effects ?? []) latest = Math.max(latest, endedAt ?? startedAt);
   return latest;
 }
 
@@ -214,6 +221,20 @@ export const threadFilterKeys: readonly (keyof ThreadFilter)[] = [
   "until",
   "before",
 ];
+
+const claimableKinds: readonly unknown[] = ["queued", "crashed", "drained", "unfit"] satisfies readonly ClaimableKind[];
+
+/** Throws `invalid_option` for a page of claimable runs that cannot be meant. */
+export function checkClaimablePage(page: ClaimablePage): void {
+  checkKeys("claimable", page, ["kind", "after", "limit"]);
+  const { kind, after, limit } = page;
+  const isCursor = after === undefined || (typeof after?.thread === "string" && typeof after.id === "string");
+  if (claimableKinds.includes(kind) && isCursor && Number.isSafeInteger(limit) && limit >= 1) return;
+  throw new StatewrightError("invalid_option", {
+    what: `a page of claimable runs is of ${describeValue(kind)} after ${describeValue(after)}, with the limit ${describeValue(limit)}`,
+    next: 'Give the kind "queued", "crashed", "drained" or "unfit", the last run of the page before, and a limit from 1',
+  });
+}
 
 /** What the list of open questions may be filtered by. */
 export const questionFilterKeys: readonly (keyof QuestionFilter)[] = ["thread", "graph", "key", "at", "before"];

@@ -5,12 +5,13 @@
  * commit of a writer whose epoch is no longer the newest is refused whole with `fenced`.
  *
  * A thread has branches, and a branch has child lines: the rows of inner graphs. A child line is named by its parent
- * line, a "/" and an id, to any depth: `main/2:0`, `main/2:0/research`. Checkpoint ids and sequence numbers count over
+ * line, a "/" and an id, to any depth: `main/2:0`, `main/2:0/research`, `main/2:0:1` of a tool's call. Checkpoint ids and sequence numbers count over
  * all lines of a thread; each line has its own head, journal and questions.
  */
 import type { StatewrightError } from "../base/errors.ts";
 import type { ArtifactWrite, KeptArtifacts } from "../tool/artifact.ts";
 import type { CheckpointRow, DeltaRow, RunRow, RunStatus, StopKind } from "./checkpoint.ts";
+import type { ClaimablePage } from "./claimable.ts";
 import type { EventRow } from "./event.ts";
 import type { EffectRow, InterruptRow, QuestionRow } from "./journal.ts";
 import type { LetterRow, LetterWrite } from "./letter.ts";
@@ -87,6 +88,8 @@ export interface Commit {
   readonly timers?: readonly TimerChange[] | undefined;
   /** Letters of the line, by id, whose messages its checkpoint takes in: they leave the inbox with it. */
   readonly taken?: readonly string[] | undefined;
+  /** A run of the line that is taken back with it: the letters that it took in wait again, each at its old place. Those of a run that ends in any other way are gone with its end. */
+  readonly givenBack?: string | undefined;
   /** Artifacts of the effects that it writes: kept with their outcomes or not at all. */
   readonly artifacts?: readonly ArtifactWrite[] | undefined;
   /** Changes of the long-term store that become true with it, in order. */
@@ -124,11 +127,11 @@ export interface QueueWrite {
   readonly stops?: StopKind | undefined;
 }
 
-/** What to remove from a thread in one write: nothing that a writer at work, a fork or an open question still needs. */
+/** What to remove from a thread: nothing that a writer at work, a fork or an open question still needs. */
 export interface PruneWrite extends Retention {
   readonly thread: string;
-  /** At most so many checkpoints go. */
-  readonly limit: number;
+  /** At most so many checkpoints go; all that may, when absent. */
+  readonly limit?: number | undefined;
   /** The changes of one channel at checkpoints that go, oldest first, as fewer that lead to the same. */
   readonly merge: (rows: readonly CutDelta[]) => readonly CutDelta[];
 }
@@ -185,6 +188,7 @@ export interface ThreadRow {
   readonly graph: string;
   readonly version: number;
   readonly createdAt: number;
+  /** When its newest checkpoint, run or question was written. */
   readonly updatedAt: number;
   readonly headBranch: string;
   readonly status: RunStatus | undefined;
@@ -279,6 +283,8 @@ export interface Store {
    * whose newest run is `waiting`, written with the commit that made it wait or after it.
    */
   questions(filter?: QuestionFilter): Promise<readonly QuestionRow[]>;
+  /** Runs of one kind that a process may go on with by itself; each page is found by an index, whatever else the store holds. */
+  claimable(page: ClaimablePage): Promise<readonly RunRow[]>;
   /** The letters that wait for a branch, in the order in which they were posted. Asked at every boundary of a run that may take some. */
   inbox(thread: string, branch: string): Promise<readonly LetterRow[]>;
   /** Timers of all lines, those due first before the others, and those due together by id; `dueBy` ends the list at a time, that one included. */
@@ -303,7 +309,11 @@ export interface Store {
   image(thread: string): Promise<ThreadImage>;
   /** Take a thread in as its image has it; nobody owns it then. Throws `thread_exists`. */
   insert(image: ThreadImage): Promise<void>;
-  /** Remove old checkpoints; anyone may, also while the thread is written. Gives how many went. Throws `unknown_thread`. */
+  /**
+   * Remove old checkpoints; anyone may, also while the thread is written. In as many writes as it takes for others to come
+   * in between: what a death leaves is whole, and the next call goes on from there. Gives how many went. Throws
+   * `unknown_thread`.
+   */
   prune(write: PruneWrite): Promise<number>;
   /** Give the room of what was removed back, and let no text of it be left behind. */
   vacuum(): Promise<void>;

@@ -1,6 +1,9 @@
 /** The checks of a definition: every problem at once, each with a code, a place and a hint. */
+
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition } from "../define/graph.ts";
+import { graphOfTool } from "../define/graph-tool.ts";
+import type { ToolNode } from "../define/tool-node.ts";
 import { claimProblems } from "./claims.ts";
 import { drawingOf } from "./durable.ts";
 import { inputProblems } from "./input-problems.ts";
@@ -35,6 +38,7 @@ function problemsOf(graph: GraphDefinition): readonly GraphProblem[] {
     ...claimProblems(graph),
     ...toolClaimProblems(graph),
     ...subgraphProblems(graph),
+    ...graphToolProblems(graph),
     ...reachProblems(graph),
   ];
 }
@@ -100,11 +104,39 @@ function subgraphProblems(graph: GraphDefinition): GraphProblem[] {
   });
 }
 
+/** Tools whose graph cannot run inside another, and tools that share the name under which a node stands in paths. */
+function graphToolProblems(graph: GraphDefinition): GraphProblem[] {
+  return graph.tools.flatMap((tool): GraphProblem[] => {
+    const inner = graphOfTool(tool);
+    if (inner === undefined) return [];
+    const { name } = tool.spec;
+    const problems: GraphProblem[] = [];
+    if (!inner.isLater && drawingOf(inner.graph()) !== undefined)
+      problems.push({
+        code: "drawn_subgraph",
+        node: name,
+        message: `the graph of the tool "${name}" is a machine drawn by hand`,
+        hint: "run it on a thread of its own, or invoke machines from a machine",
+      });
+    if (graph.nodes.has(name))
+      problems.push({
+        code: "reserved_name",
+        node: name,
+        message: `the tool "${name}" runs a graph and is called like a node, so that the questions of both would have the same keys`,
+        hint: "rename one of them",
+      });
+    return problems;
+  });
+}
+
 /** Whether a graph, or one inside it, may ask a person or do what may happen once. */
 function mustBeSaved(graph: GraphDefinition): boolean {
   return (
     Object.keys(graph.interrupts).length > 0 ||
-    graph.tools.some((tool) => tool.spec.effect === "once") ||
+    graph.tools.some((tool) => {
+      const inner = graphOfTool(tool);
+      return tool.spec.effect === "once" || (inner !== undefined && !inner.isLater && mustBeSaved(inner.graph()));
+    }) ||
     [...graph.nodes.values()].some(
       ({ policy, subgraph }) => policy.effect === "once" || (subgraph !== undefined && mustBeSaved(subgraph.graph)),
     )
@@ -179,12 +211,12 @@ function nodeProblems(graph: GraphDefinition): GraphProblem[] {
           message: `the tool node "${node.name}" has no channel "messages" to read calls from`,
           hint: "add messages: messages() to the state",
         });
-      if (node.tools?.registry.names().length === 0)
+      if (node.tools !== undefined && isEmpty(node.tools))
         problems.push({
           code: "empty_tool_node",
           node: node.name,
           message: `the tool node "${node.name}" has no tools`,
-          hint: "give it at least one",
+          hint: "give it at least one, or a toolRegistry() that gets them later",
         });
     }
     if (node.kind !== "task") continue;
@@ -200,6 +232,11 @@ function nodeProblems(graph: GraphDefinition): GraphProblem[] {
       });
   }
   return problems;
+}
+
+/** Whether a tool node has nothing to do, now and later. */
+function isEmpty({ registry, grows, final }: ToolNode<never, never>): boolean {
+  return registry.names().length === 0 && !grows && final === undefined;
 }
 
 function leadsByInput(edge: EdgeRecord, node: string): boolean {

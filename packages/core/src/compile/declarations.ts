@@ -1,12 +1,11 @@
 /** What was declared as nodes and edges, looked at as a program without types may give it: every problem, none of them twice. */
 import { StatewrightError } from "../base/errors.ts";
-import { checkId } from "../base/ids.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
 import { checkEffect, checkOptions, optionNames } from "../base/options.ts";
-import { isSchema, type Schema } from "../base/schema.ts";
-import { checkExpiry, type InterruptDeclaration, type InterruptShape } from "../define/interrupt.ts";
+import { isSchema } from "../base/schema.ts";
 import { type CachePolicy, policyNames } from "../define/node.ts";
 import type { StateTypes } from "../state/definition.ts";
+import { checkInterrupts, type InterruptShape } from "../tool/interrupt.ts";
 import { checkMiddleware } from "../tool/middleware.ts";
 import type { GraphDefaults, GraphOptions } from "./define-graph.ts";
 import type { GraphProblem } from "./problem.ts";
@@ -163,32 +162,6 @@ export function checkGraphOptions(options: unknown): void {
   if (middleware !== undefined) checkMiddleware(middleware);
   if (defaults !== undefined) checkOptions(`the defaults of ${graph}`, defaults, defaultNames);
 }
-
-function checkInterrupts(graph: string, interrupts: unknown): void {
-  if (interrupts === undefined) return;
-  if (!isPlainObject(interrupts)) {
-    throw new StatewrightError("invalid_option", {
-      what: `the interrupts of ${graph} are ${describeValue(interrupts)}`,
-      next: "Give interrupts: { key: schema }",
-    });
-  }
-  for (const [key, declared] of Object.entries(interrupts)) {
-    checkId(`interrupt of ${graph}`, key);
-    if (isSchema(declared)) continue;
-    if (isPlainObject(declared) && isSchema(declared["answer"])) {
-      const owner = `the interrupt "${key}" of ${graph}`;
-      checkOptions(owner, declared, interruptOptions);
-      checkExpiry(owner, declared as Exclude<InterruptDeclaration, Schema>);
-      if (declared["payload"] === undefined || isSchema(declared["payload"])) continue;
-    }
-    throw new StatewrightError("invalid_option", {
-      what: `the interrupt "${key}" of ${graph} is declared by ${describeValue(declared)}, which is not a schema`,
-      next: "Give the schema of its answer, or { answer: schema, payload: schema }",
-    });
-  }
-}
-
-const interruptOptions = ["answer", "payload", "expiresMs", "onExpire"] as const;
 
 const cacheNames = optionNames<CachePolicy<unknown>>({ key: true, ttlMs: true, store: true });
 

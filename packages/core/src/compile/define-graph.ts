@@ -19,12 +19,12 @@ import type {
   NodeRecord,
   Sound,
 } from "../define/graph.ts";
-import type { InterruptShape, SoundExpiry } from "../define/interrupt.ts";
 import type { AttemptPolicy, ErrorHandler, NodeWithPolicy } from "../define/node.ts";
 import { memoryCache } from "../define/node-cache.ts";
 import { subgraphOf } from "../define/subgraph.ts";
 import type { ToolNode } from "../define/tool-node.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
+import type { InterruptShape, SoundExpiry } from "../tool/interrupt.ts";
 import type { Middleware } from "../tool/middleware.ts";
 import { checkDefinition } from "./checks.ts";
 import { claimsOf } from "./claims.ts";

@@ -36,7 +36,7 @@ type StateOption<From extends GraphTypes, To extends GraphTypes> =
 export type MigrationOptions<From extends GraphTypes, To extends GraphTypes> = {
   readonly from: Graph<From>;
   readonly to: Graph<To>;
-  /** New names of nodes, by the old ones. */
+  /** New names of nodes, by the old ones; of a machine drawn by hand those of its states, as `review.legal`. */
   readonly nodes?: { readonly [Old in NoInfer<From>["nodes"]]?: NoInfer<To>["nodes"] };
   /** New keys of questions, by the old ones. */
   readonly interrupts?: {
@@ -102,10 +102,16 @@ function check(migration: Migration): void {
   const what = nameOf(migration);
   if (from.name !== to.name)
     throw refused(`a migration leads from "${from.name}" to "${to.name}"`, "Give two versions of one graph");
-  if (planOf(from).drawing !== undefined || planOf(to).drawing !== undefined)
+  const drawn = planOf(from).drawing !== undefined;
+  if (drawn !== (planOf(to).drawing !== undefined))
     throw refused(
-      `${what} is of a machine drawn by hand`,
-      "Let its threads go on with the older machine: give it as one of the older graphs",
+      `${what} leads from ${drawn ? "a machine drawn by hand to a graph" : "a graph to a machine drawn by hand"}`,
+      "Let its threads go on with the older one: give it as one of the older graphs",
+    );
+  if (drawn && [interrupts, tools, inner].some((map) => Object.keys(map).length > 0))
+    throw refused(
+      `${what} is of a machine drawn by hand, and renames more than states`,
+      "Give nodes for states with new names, and state for the context: events and actors keep their names",
     );
   if (from.version === to.version && planOf(from).shape === planOf(to).shape)
     throw refused(`${what} leads to the graph that it comes from`, "Count the version of the new graph up");

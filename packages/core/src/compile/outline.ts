@@ -5,6 +5,7 @@
 import type { AnyStateMachine } from "xstate";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, NodeRecord } from "../define/graph.ts";
+import { graphOfTool } from "../define/graph-tool.ts";
 import { drawingOf } from "./durable.ts";
 
 /** What stands in a graph, in the order of declaration, and where control may go between its parts. */
@@ -24,7 +25,7 @@ export interface OutlineNode {
   readonly deferred: boolean;
   /** Keys of the questions that it says it may ask; absent where it does not say. */
   readonly asks?: readonly string[];
-  /** What stands in it: the graph of a subgraph, the states of a nested state. */
+  /** What stands in it: the graph of a subgraph, the states of a nested state, the tools of a tool node that run graphs. */
   readonly inside?: Outline;
 }
 
@@ -46,17 +47,18 @@ export interface OutlineEdge {
 
 /** The outline of a graph. Nodes of a subgraph and states of a state stand inside it; their edges do too. */
 export function outlineOf(graph: GraphDefinition): Outline {
-  return within(graph, "");
+  return within(graph, "", []);
 }
 
-function within(graph: GraphDefinition, path: string): Outline {
+/** `around` are the graphs that it stands in. */
+function within(graph: GraphDefinition, path: string, around: readonly GraphDefinition[]): Outline {
   const drawing = drawingOf(graph);
-  return drawing === undefined ? ofGraph(graph, path) : ofMachine(drawing.machine, path);
+  return drawing === undefined ? ofGraph(graph, path, [...around, graph]) : ofMachine(drawing.machine, path);
 }
 
 // Graphs of nodes.
 
-function ofGraph(graph: GraphDefinition, path: string): Outline {
+function ofGraph(graph: GraphDefinition, path: string, inside: readonly GraphDefinition[]): Outline {
   const edges = [START, ...graph.nodes.keys()].flatMap((source) => {
     const edge = graph.edges.get(source);
     return edge === undefined
@@ -64,16 +66,33 @@ function ofGraph(graph: GraphDefinition, path: string): Outline {
       : waysOf(graph, edge).map(([kind, target]) => edgeBetween(path, kind, source, target));
   });
   const inner = [...graph.nodes.values()].map(
-    ({ name, kind, policy, subgraph }): OutlineNode => ({
+    ({ name, kind, policy, subgraph, tools }): OutlineNode => ({
       id: path + name,
       name,
       kind,
       deferred: policy.defer === true,
       ...(policy.asks === undefined ? {} : { asks: policy.asks }),
-      ...(subgraph === undefined ? {} : { inside: within(subgraph.graph, `${path}${name}.`) }),
+      ...(subgraph === undefined ? {} : { inside: within(subgraph.graph, `${path}${name}.`, inside) }),
+      ...graphsOf(tools, `${path}${name}.`, inside),
     }),
   );
   return framed(path, inner, edges);
+}
+
+/** What stands in a tool node: the tools that run graphs. One that runs a graph in which it stands is drawn without that. */
+function graphsOf(
+  tools: NodeRecord["tools"],
+  path: string,
+  around: readonly GraphDefinition[],
+): Pick<OutlineNode, "inside"> {
+  const nodes = [...(tools?.defined ?? [])].flatMap(([name, tool]): readonly OutlineNode[] => {
+    const graph = graphOfTool(tool)?.graph();
+    if (graph === undefined) return [];
+    const id = path + name;
+    const inside = around.includes(graph) ? {} : { inside: within(graph, `${id}.`, around) };
+    return [{ id, name, kind: "body", deferred: false, ...inside }];
+  });
+  return nodes.length === 0 ? {} : { inside: { nodes, edges: [] } };
 }
 
 /** Every way that an edge may lead, each once. */

@@ -4,8 +4,9 @@ import { fingerprint } from "../base/ids.ts";
 import type { Json } from "../base/json.ts";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, NodeRecord } from "../define/graph.ts";
-import { answerSchema } from "../define/interrupt.ts";
+import { graphOfTool } from "../define/graph-tool.ts";
 import type { ToolNode } from "../define/tool-node.ts";
+import { answerSchema } from "../tool/interrupt.ts";
 import { jsonSchemaOf, modelToolOf } from "../tool/model-tool.ts";
 import { type Drawing, drawingOf, stateIds } from "./durable.ts";
 import { isParallel } from "./machine.ts";
@@ -83,7 +84,10 @@ function joinsOf(graph: GraphDefinition): ReadonlyMap<string, readonly string[]>
   return joins;
 }
 
-function shapeOf(graph: GraphDefinition): Json {
+/** `around` are the graphs that it stands in: one that calls itself counts by its name there. */
+function shapeOf(graph: GraphDefinition, around: readonly GraphDefinition[] = []): Json {
+  if (around.includes(graph)) return [graph.name, graph.version];
+  const inside = [...around, graph];
   return {
     channels: Object.entries(graph.state.channels).map(([name, { kind, schema }]) => [
       name,
@@ -101,9 +105,13 @@ function shapeOf(graph: GraphDefinition): Json {
       jsonSchemaOf(answerSchema(declared)) ?? null,
     ]),
     inner: [...graph.nodes.values()].flatMap(({ name, subgraph }) =>
-      subgraph === undefined ? [] : [[name, subgraph.persistence, shapeOf(subgraph.graph)]],
+      subgraph === undefined ? [] : [[name, subgraph.persistence, shapeOf(subgraph.graph, inside)]],
     ),
-    tools: graph.tools.map((tool) => [tool.spec.name, modelToolOf(tool.spec).inputSchema]),
+    tools: graph.tools.map((tool) => {
+      const inner = graphOfTool(tool)?.graph();
+      const own = [tool.spec.name, modelToolOf(tool.spec).inputSchema];
+      return inner === undefined ? own : [...own, shapeOf(inner, inside)];
+    }),
     drawn: drawnShape(drawingOf(graph)),
   };
 }

@@ -1,5 +1,6 @@
 /** What the tools of a graph and the middleware around them need of it: questions and channels that it must declare. */
 import type { GraphDefinition } from "../define/graph.ts";
+import { graphOfTool } from "../define/graph-tool.ts";
 import type { Middleware } from "../tool/middleware.ts";
 import type { GraphProblem } from "./problem.ts";
 
@@ -17,9 +18,16 @@ export function toolClaimProblems(graph: GraphDefinition): GraphProblem[] {
 /** What the middleware of a graph needs of it and of the graphs inside it, where there are tool nodes. */
 function unmet(graph: GraphDefinition, middleware: readonly Middleware[], path: string): GraphProblem[] {
   if (middleware.length === 0) return [];
+  const handed = middleware.filter(({ inherited }) => inherited !== true);
   return [...graph.nodes.values()].flatMap(({ name, tools, subgraph }) => {
-    if (tools !== undefined) return needsOf(graph, path + name, middleware);
-    return subgraph === undefined ? [] : unmet(subgraph.graph, middleware, `${path}${name}.`);
+    if (subgraph !== undefined) return unmet(subgraph.graph, handed, `${path}${name}.`);
+    if (tools === undefined) return [];
+    const inner = [...tools.defined].flatMap(([tool, { graph: given }]) => {
+      const inside = graphOfTool({ graph: given });
+      // One that is given later may not be there yet.
+      return inside === undefined || inside.isLater ? [] : unmet(inside.graph(), handed, `${path}${tool}.`);
+    });
+    return [...needsOf(graph, path + name, middleware), ...inner];
   });
 }
 
@@ -28,7 +36,17 @@ function needsOf(
   node: string,
   middleware: readonly Middleware[],
 ): GraphProblem[] {
-  return middleware.flatMap(({ name, asks = [], channels = {} }) => [
+  return middleware.flatMap(({ name, asks = [], channels = {}, interrupts: own = {} }) => [
+    ...Object.keys(own)
+      .filter((key) => !Object.hasOwn(interrupts, key))
+      .map(
+        (key): GraphProblem => ({
+          code: "unknown_interrupt",
+          node,
+          message: `the middleware "${name}" of the tool node "${node}" asks "${key}", which the graph "${graph}" does not declare`,
+          hint: "add its interrupts to those of the graph: interrupts: { …, ...middleware.interrupts }",
+        }),
+      ),
     ...asks
       .filter((key) => !Object.hasOwn(interrupts, key))
       .map(

@@ -2,12 +2,12 @@
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema } from "../base/schema.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
+import type { InterruptShape } from "../tool/interrupt.ts";
 import type { Middleware } from "../tool/middleware.ts";
 import type { Tool } from "../tool/tool.ts";
 import type { Goto, PlainObject, Recipe, Send } from "./command.ts";
 import type { ContextDefinition } from "./context.ts";
 import type { END, Join, Route, Sends, START } from "./edge.ts";
-import type { InterruptShape } from "./interrupt.ts";
 import type { CachePolicy, NodeBody, NodePolicy, NodeReturn, NodeWithPolicy, TaskNode } from "./node.ts";
 import type { NodeCache } from "./node-cache.ts";
 import type { SubgraphPersistence } from "./subgraph.ts";

@@ -8,11 +8,12 @@ import { checkOptions, optionNames } from "../base/options.ts";
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema, SchemaInput, SchemaOutput } from "../base/schema.ts";
 import type { Clock } from "../base/time.ts";
-import type { AssistantMessage } from "../model/message.ts";
+import type { ModelCallPolicy } from "../model/call-policy.ts";
+import type { AgentEnd, AssistantMessage } from "../model/message.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
+import type { AnswerOf, InterruptShape, PayloadOf } from "../tool/interrupt.ts";
 import type { Middleware } from "../tool/middleware.ts";
 import type { Goto, Recipe, Send } from "./command.ts";
-import type { AnswerOf, InterruptShape, PayloadOf } from "./interrupt.ts";
 import type { NodeCache } from "./node-cache.ts";
 
 /** What a recorded step inside a node gets. */
@@ -24,12 +25,27 @@ export interface StepRuntime {
   readonly longTerm: OpenLongTerm;
 }
 
-/** A call of a model: which, with what, and the middleware whose model hooks stand around it. */
-export interface ModelCall {
+/**
+ * A call of a model: which, with what, and the middleware whose model hooks stand around it. Without `retry` a request is made
+ * once; what middleware says of `retry`, `timeouts` and `fallback` (its `modelCall`) stands above what the call says.
+ */
+export interface ModelCall extends ModelCallPolicy {
   readonly model: Model;
   readonly request: ModelRequest;
   readonly middleware?: readonly Middleware[];
 }
+
+/** A turn of an agent: a call of a model with the hooks at the two ends of the agent's run. The state has the channel `messages`. */
+export interface AgentTurn {
+  /** Middleware whose `beforeAgent` and `afterAgent` hooks stand around the run of the agent. */
+  readonly middleware?: readonly Middleware[];
+  /** Make the call, from the state as `beforeAgent` has left it. It is made anew in every attempt and after every resume. */
+  readonly prepare: (state: never) => ModelCall | Promise<ModelCall>;
+  readonly ends: AgentEnds;
+}
+
+/** Tells how an agent ends in a state, which holds the answer; nothing where it goes on. Asked where there are `afterAgent` hooks. */
+export type AgentEnds = (state: never) => AgentEnd | undefined | Promise<AgentEnd | undefined>;
 
 /** What follows the key of a question: its payload, which may be left out where none is declared. */
 export type Shown<Payload> = [Payload] extends [never]
@@ -69,9 +85,10 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
   ) => Promise<Value>;
   /**
    * Ask a model, as a recorded step: its text streams on the run's events, and a finished answer is not asked for again
-   * after a crash. `key` tells several calls of one task apart; the default is `model`.
+   * after a crash. `key` tells several calls of one task apart; the default is `model`. What the hooks of its middleware write
+   * becomes part of the node's result.
    */
-  readonly model: (call: ModelCall, key?: string) => Promise<AssistantMessage>;
+  readonly model: (call: ModelCall | AgentTurn, key?: string) => Promise<AssistantMessage>;
   /** Say in one line what is being done. */
   readonly progress: (text: string) => void;
   /** Send an event of your own on the run's stream; it is not kept. */

@@ -6,9 +6,11 @@ import { checkOptions, optionNames } from "../base/options.ts";
 import type { Message } from "../model/message.ts";
 import type { ArtifactStore } from "../tool/artifact.ts";
 import { checkLimits, type ResultLimits } from "../tool/artifact-limits.ts";
+import { checkFinalCall, type FinalCall } from "../tool/final-call.ts";
 import { checkMiddleware, type Middleware } from "../tool/middleware.ts";
 import { isRegistry, type ToolRegistry, toolRegistry } from "../tool/registry.ts";
 import type { Tool } from "../tool/tool.ts";
+import type { AgentEnds } from "./node.ts";
 
 /** How the calls of one message share time: all at once, one by one, or in groups. */
 export type ToolStrategy = "parallel" | "sequential" | { readonly batch: number };
@@ -37,18 +39,24 @@ export interface ToolNodeOptions<State, Context> {
   readonly steering?: "skip-remaining" | "finish-batch";
   /** How many calls of one message may run; those after them are refused, each with an answer. No limit when absent. */
   readonly maxCalls?: number;
+  /** Tells how an agent ends with these answers, so that `afterAgent` hooks are called. */
+  readonly ends?: AgentEnds;
   /** What becomes of a call that cannot be run: answered so that the model mends it (default), or the run fails. */
   readonly onInvalidCall?: InvalidCallPolicy;
   /** How much of a result the model sees, of tools that do not say so themselves. */
   readonly limits?: ResultLimits;
   /** Where large results are kept, instead of in the store of the run: files, an object store. What it fails on is cut, and the call goes on. */
   readonly artifacts?: ArtifactStore;
+  /** The call by which the model gives the output of its agent, and so ends it. */
+  readonly final?: FinalCall;
 }
 
 /** A node that answers tool calls; `State` must have the channel `messages`. */
 export interface ToolNode<State = unknown, Context = unknown> {
   readonly kind: "tools";
   readonly registry: ToolRegistry<State, Context>;
+  /** Tools may come later: it was given a registry, not a list. */
+  readonly grows: boolean;
   /** The tools of the registry when the node was made. */
   readonly defined: ReadonlyMap<string, Tool<State, Context>>;
   readonly middleware: readonly Middleware<Context, State>[];
@@ -56,9 +64,11 @@ export interface ToolNode<State = unknown, Context = unknown> {
   readonly maxConcurrency: number;
   readonly steering: "skip-remaining" | "finish-batch";
   readonly maxCalls: number;
+  readonly ends: AgentEnds | undefined;
   readonly onInvalidCall: InvalidCallPolicy;
   readonly limits: ResultLimits | undefined;
   readonly artifacts: ArtifactStore | undefined;
+  readonly final: FinalCall | undefined;
   readonly needs?: (state: State, context: Context) => void;
 }
 
@@ -69,9 +79,11 @@ const names = optionNames<ToolNodeOptions<unknown, unknown>>({
   maxConcurrency: true,
   steering: true,
   maxCalls: true,
+  ends: true,
   onInvalidCall: true,
   limits: true,
   artifacts: true,
+  final: true,
 });
 
 /** Make a tool node. Throws `invalid_option` for limits that are not whole numbers from 1, `invalid_tool` for tools that cannot be shown. */
@@ -101,23 +113,29 @@ export function toolNode<State extends { readonly messages: readonly Message[] }
   if (typeof strategy === "object" && strategy !== null) checkCount("strategy.batch", strategy.batch);
   else if (strategy !== "parallel" && strategy !== "sequential")
     throw unfit("strategy", strategy, '"parallel", "sequential" or { batch: a whole number from 1 }');
+  if (options.ends !== undefined && typeof options.ends !== "function")
+    throw unfit("ends", options.ends, "a function of the state");
   checkInvalidCalls(onInvalidCall);
   checkLimits("toolNode", options.limits, "invalid_option");
   checkArtifacts(options.artifacts);
   checkMiddleware(middleware);
   const registry = isRegistry(tools) ? tools : toolRegistry(tools);
+  checkFinalCall(options.final, registry.names());
   return Object.freeze({
     kind: "tools",
     registry,
+    grows: registry === tools,
     defined: registry.tools(),
     middleware,
     strategy,
     maxConcurrency,
     steering,
     maxCalls,
+    ends: options.ends,
     onInvalidCall,
     limits: options.limits,
     artifacts: options.artifacts,
+    final: options.final,
   });
 }
 

@@ -7,6 +7,7 @@ import { checkOptions } from "../base/options.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { type Plan, planOf } from "../compile/plan.ts";
 import type { GraphDefinition, GraphTypes } from "../define/graph.ts";
+import { graphOfTool } from "../define/graph-tool.ts";
 import { walkControl } from "./control-walk.ts";
 import { endlessLoops } from "./endless-loops.ts";
 import { machineFaults } from "./machine-faults.ts";
@@ -65,11 +66,18 @@ function sitesOf(outermost: Graph, limit: number): readonly Site[] {
 type Entrance = Pick<Site, "graph" | "prefix" | "way">;
 
 function entrances(site: Site): readonly Entrance[] {
-  return [...site.plan.nodes.values()].flatMap(({ name, subgraph }) =>
-    subgraph === undefined
-      ? []
-      : [{ graph: subgraph.graph as Graph, prefix: `${nameIn(site, name)}.`, way: wayInto(site, name) }],
-  );
+  return [...site.plan.nodes.values()].flatMap(({ name, subgraph, tools }) => {
+    const inner = subgraph === undefined ? [] : [[name, subgraph.graph] as const];
+    for (const [tool, defined] of tools?.defined ?? []) {
+      const graph = graphOfTool(defined)?.graph();
+      if (graph !== undefined) inner.push([tool, graph]);
+    }
+    return inner.map(([called, graph]) => ({
+      graph: graph as Graph,
+      prefix: `${nameIn(site, called)}.`,
+      way: wayInto(site, name),
+    }));
+  });
 }
 
 function siteOf({ graph, prefix, way }: Entrance, limit: number): Site {

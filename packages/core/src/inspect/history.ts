@@ -3,12 +3,14 @@ import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { deepFreeze } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
-import type { CheckpointRow, CheckpointSource, Control } from "../checkpoint/checkpoint.ts";
+import type { CheckpointRow, CheckpointSource, Control, Task } from "../checkpoint/checkpoint.ts";
 import { deltaOf } from "../checkpoint/saved-state.ts";
 import type { CheckpointWithDeltas, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
+import { callsOf, type Message } from "../model/message.ts";
+import { callSegment } from "../run/open-calls.ts";
 import { checkCodec, checkGraph, checkStore } from "../run/run-options.ts";
 import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
 import type { Delta } from "../state/delta.ts";
@@ -42,7 +44,7 @@ export interface HistoryOptions<Nodes extends string = string> {
   readonly thread: string;
   /** The branch whose line is followed, through the branches that it came from; the head branch by default. */
   readonly branch?: string;
-  /** The node that holds the graph, as `research` or `outer.research`: the checkpoints of its calls. For the outermost graph absent. */
+  /** The node or the tool that holds the graph, as `research` or `outer.research`: the checkpoints of its calls. For the outermost graph absent. */
   readonly within?: string;
   /** Start before this checkpoint. */
   readonly before?: number;
@@ -128,7 +130,7 @@ async function* checkpoints(
   }
 }
 
-/** The lines that hold the calls of an inner graph, newest first: one for each call, or one for all calls that are kept. */
+/** The lines that hold the calls of an inner graph, by its node or its tool, newest first: one for each call, or one for all calls that are kept. */
 export async function* linesWithin(
   read: Read,
   line: string | undefined,
@@ -142,6 +144,8 @@ export async function* linesWithin(
   }
   for await (const row of checkpoints(read, line, before)) {
     const { tasks } = read.codec.decode(row.control) as Control;
+    for (const id of await toolCallsAt(read, row, tasks, node))
+      yield* linesWithin(read, `${row.branch}/${id}`, before, deeper);
     for (const { id } of tasks.filter((task) => task.node === node).reverse()) {
       const call = `${row.branch}/${id}`;
       const kept = `${row.branch}/${node}`;
@@ -153,6 +157,28 @@ export async function* linesWithin(
     }
   }
   return undefined;
+}
+
+/** The calls of a tool that a checkpoint decides, and whose graph has a line, newest first. */
+async function toolCallsAt(
+  { store, codec, thread }: Read,
+  row: CheckpointWithDeltas,
+  tasks: readonly Task[],
+  tool: string,
+): Promise<readonly string[]> {
+  const delta = row.deltas.find(({ channel }) => channel === "messages");
+  if (delta === undefined || tasks.length === 0) return [];
+  const change = deltaOf(codec, delta);
+  const said: unknown = change.kind === "append" ? change.items : change.kind === "replace" ? change.value : undefined;
+  const asking = (Array.isArray(said) ? (said as readonly Message[]) : []).findLast(({ role }) => role === "assistant");
+  if (asking?.role !== "assistant") return [];
+  const found: string[] = [];
+  for (const { id } of tasks)
+    for (const [place, { name }] of callsOf(asking).entries()) {
+      const call = callSegment(id, place);
+      if (name === tool && (await store.head(thread, `${row.branch}/${call}`)) !== undefined) found.push(call);
+    }
+  return found.reverse();
 }
 
 /** Throw `unknown_thread` for a thread that the store does not have. */

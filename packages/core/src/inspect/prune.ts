@@ -31,9 +31,6 @@ export interface PruneReport {
 
 const names = optionNames<PruneOptions>({ thread: true, keepLast: true, olderThanMs: true, world: true, codec: true });
 
-/** So many checkpoints go in one write, so that writers at work come in between. */
-const atOnce = 500;
-
 const pageSize = 500;
 
 /**
@@ -63,13 +60,7 @@ async function pruneOne(
   kept: { readonly keepLast: number | undefined; readonly since: number | undefined },
   codec: Codec,
 ): Promise<number> {
-  const merge = mergedDeltas.bind(undefined, codec);
-  let all = 0;
-  for (;;) {
-    const went = await store.prune({ thread, ...kept, limit: atOnce, merge });
-    all += went;
-    if (went < atOnce) return all;
-  }
+  return await store.prune({ thread, ...kept, merge: mergedDeltas.bind(undefined, codec) });
 }
 
 /** A thread of a list may be deleted before its turn comes. */

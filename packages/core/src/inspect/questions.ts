@@ -3,7 +3,7 @@ import { describeThrown } from "../base/errors.ts";
 import { isPlainObject } from "../base/json.ts";
 import { muteness } from "../compile/claims.ts";
 import type { NodeRecord } from "../define/graph.ts";
-import { answerSchema, expiryOf, type InterruptDeclaration } from "../define/interrupt.ts";
+import { answerSchema, expiryOf, type InterruptDeclaration } from "../tool/interrupt.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import type { GraphRule, GraphViolation } from "./report.ts";
 import { nameIn, pathTo, type Site } from "./site.ts";

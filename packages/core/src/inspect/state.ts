@@ -48,7 +48,7 @@ export interface StateOptions {
   readonly store: Store;
   readonly thread: string;
   readonly branch?: string;
-  /** The node that holds the graph, as `research` or `outer.research`: its newest call. For the outermost graph absent. */
+  /** The node or the tool that holds the graph, as `research` or `outer.research`: its newest call. For the outermost graph absent. */
   readonly within?: string;
   /** A checkpoint's id; the newest of the branch by default. */
   readonly at?: number;

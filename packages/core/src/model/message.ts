@@ -1,28 +1,40 @@
 /** Canonical messages: one shape for every provider, with ids, kept lossless for what providers add. */
 import { isPlainObject, type Json, type JsonObject } from "../base/json.ts";
 import type { SchemaIssue } from "../base/schema.ts";
+import type { LostAttempt } from "./lost-attempt.ts";
+
+/**
+ * What a provider says about a block or a message, and what it is told about it, by the provider's name:
+ * `{ anthropic: { cacheControl: { type: "ephemeral" } } }`. Another provider gets none of it.
+ */
+export type ProviderData = JsonObject;
 
 /** Text that the model reads or wrote. */
 export interface TextBlock {
   readonly type: "text";
   readonly text: string;
-  readonly provider?: JsonObject | undefined;
+  readonly provider?: ProviderData | undefined;
 }
 
-/** An image, base64 in `data`. */
-export interface ImageBlock {
+/** Where an image or a file is: its bytes as base64 in `data`, or in `url` an address that the provider reads itself. */
+export type MediaSource =
+  | { readonly data: string; readonly url?: undefined }
+  | { readonly url: string; readonly data?: undefined };
+
+/** An image. `mimeType` may be `image/*` where it is not known. */
+export type ImageBlock = MediaSource & {
   readonly type: "image";
   readonly mimeType: string;
-  readonly data: string;
-}
+  readonly provider?: ProviderData | undefined;
+};
 
-/** Any other file, base64 in `data`. */
-export interface FileBlock {
+/** Any other file. */
+export type FileBlock = MediaSource & {
   readonly type: "file";
   readonly mimeType: string;
-  readonly data: string;
   readonly name?: string | undefined;
-}
+  readonly provider?: ProviderData | undefined;
+};
 
 /** Plain data in a tool's result. */
 export interface JsonBlock {
@@ -41,7 +53,7 @@ export interface ArtifactBlock {
 export interface ReasoningBlock {
   readonly type: "reasoning";
   readonly text: string;
-  readonly provider?: JsonObject | undefined;
+  readonly provider?: ProviderData | undefined;
 }
 
 /** A call of a tool by the model. `raw` is what arrived where it was not a JSON object: such a call is answered, never run. */
@@ -53,17 +65,23 @@ export interface ToolCallBlock {
   readonly raw?: string | undefined;
   /** Why the arguments were not kept: they held more than is taken from outside. Such a call is answered, never run. */
   readonly refused?: string | undefined;
-  readonly provider?: JsonObject | undefined;
+  readonly provider?: ProviderData | undefined;
 }
 
 /** A part of a tool's result that the model reads. */
 export type ContentBlock = TextBlock | ImageBlock | FileBlock | JsonBlock | ArtifactBlock;
 
-/** Tokens and cost of one model call; what is unknown is absent. */
+/** Tokens of one model call; what is unknown is absent. */
 export interface Usage {
+  /** All of the input, with what was read from a prompt cache and what was written to one. */
   readonly inputTokens?: number | undefined;
+  /** All of the output, with the reasoning. */
   readonly outputTokens?: number | undefined;
+  /** Of the input: read from a prompt cache. */
   readonly cachedTokens?: number | undefined;
+  /** Of the input: written to a prompt cache. */
+  readonly cacheWriteTokens?: number | undefined;
+  /** Of the output: reasoning. */
   readonly reasoningTokens?: number | undefined;
 }
 
@@ -74,6 +92,7 @@ export interface SystemMessage {
   readonly role: "system";
   readonly id: string;
   readonly content: string;
+  readonly provider?: ProviderData | undefined;
 }
 
 export interface UserMessage {
@@ -88,9 +107,22 @@ export interface AssistantMessage {
   readonly content: readonly (TextBlock | ReasoningBlock | FileBlock | ToolCallBlock)[];
   readonly finish: FinishReason;
   readonly usage?: Usage | undefined;
-  readonly provider?: JsonObject | undefined;
+  readonly provider?: ProviderData | undefined;
+  /** The id of the model that answered, where it was not the one that was asked first. No request holds it. */
+  readonly answeredBy?: string | undefined;
+  /** Requests that were made for this message before the one that gave it; each may have been paid for. No request holds it. */
+  readonly lost?: readonly LostAttempt[] | undefined;
   /** The tools that the model was shown, where they were not those that its graph was defined with. No request holds it. */
   readonly offered?: readonly string[] | undefined;
+  /** Who ended the agent with this message, which no model said. No request holds it. */
+  readonly ended?: AgentEnd | undefined;
+}
+
+/** How an agent ended: `by` its answer, a tool, a limit, a hook. */
+export interface AgentEnd {
+  readonly by: string;
+  /** In words for people. */
+  readonly reason?: string | undefined;
 }
 
 /** The one answer to one call. */
@@ -101,6 +133,9 @@ export interface ToolMessage {
   readonly name: string;
   readonly content: readonly ContentBlock[];
   readonly isError: boolean;
+  readonly provider?: ProviderData | undefined;
+  /** What the call itself used of models, with all that stands below it: that of a sub-agent. No request holds it. */
+  readonly usage?: Usage | undefined;
   /** The call asked the agent to end after its set. No request holds it. */
   readonly terminate?: true | undefined;
 }
@@ -147,6 +182,37 @@ export function messageIssue(value: unknown): SchemaIssue | undefined {
 
 function blocksIssue(content: unknown): SchemaIssue | undefined {
   if (!Array.isArray(content)) return { path: "content", message: "expected a list of blocks" };
-  const index = content.findIndex((block) => !isPlainObject(block) || typeof block["type"] !== "string");
-  return index < 0 ? undefined : { path: `content.${index}`, message: "expected a block with a type" };
+  for (let index = 0; index < content.length; index++) {
+    const message = blockIssue(content[index]);
+    if (message !== undefined) return { path: `content.${index}`, message };
+  }
+  return undefined;
+}
+
+/** What is wrong with a block. A type that nobody knows is left alone: a later version may have written it. */
+function blockIssue(block: unknown): string | undefined {
+  if (!isPlainObject(block) || typeof block["type"] !== "string") return "expected a block with a type";
+  switch (block["type"]) {
+    case "text":
+    case "reasoning":
+      return typeof block["text"] === "string" ? undefined : `expected the text of a ${block["type"]} block`;
+    case "image":
+    case "file":
+      return mediaIssue(block);
+    case "call":
+      return typeof block["id"] === "string" && typeof block["name"] === "string"
+        ? undefined
+        : "expected a call with an id and the name of a tool";
+    default:
+      return undefined;
+  }
+}
+
+/** What is wrong with an image or a file: it has a type of media, and either its bytes or an address. */
+export function mediaIssue({ type, mimeType, data, url }: Readonly<Record<string, unknown>>): string | undefined {
+  if (typeof mimeType !== "string") return `expected the mimeType of the ${String(type)}`;
+  if (typeof data === "string")
+    return typeof url === "string" ? `expected the ${String(type)} as data or url, not both` : undefined;
+  if (typeof url !== "string") return `expected the ${String(type)} as data or url`;
+  return URL.canParse(url) ? undefined : `expected a whole address as url of the ${String(type)}`;
 }

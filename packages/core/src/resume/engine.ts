@@ -6,6 +6,7 @@
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { optionNames } from "../base/options.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
+import { engineStops } from "../checkpoint/claimable.ts";
 import type { TimerRow } from "../checkpoint/timer.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
@@ -25,8 +26,7 @@ import {
   checkCount,
   checkServing,
   continueRun,
-  engineStops,
-  findRuns,
+  createFinder,
   type ServingOptions,
 } from "./serving.ts";
 
@@ -93,11 +93,16 @@ export function engine(options: EngineOptions): Engine {
   const inHand = new Set<string>();
   /** Runs that were said to be left alone: once each, for as long as they are found. */
   let leftAlone = new Set<string>();
+  /** What was found since all was last seen. */
+  const seen = new Set<string>();
   /** Parked runs that were tried with the graphs that are here: once each. */
   const tried = new Set<string>();
   let state: "idle" | "serving" | "stopping" = "idle";
   let looking: Promise<void> | undefined;
   let lookAgain = false;
+  /** The last look has not seen all: the next one comes when this process has room, not with the next poll. */
+  let hasMore = false;
+  const finder = createFinder(store);
   let stopping: Promise<void> | undefined;
   let cancelAlarm: () => void = nothing;
   let cancelPoll: () => void = nothing;
@@ -141,6 +146,10 @@ export function engine(options: EngineOptions): Engine {
         }
       }
       inHand.delete(thread);
+      if (hasMore && isServing() && inHand.size < roomForMore) {
+        hasMore = false;
+        lookAndSay();
+      }
     };
     if (isBounded) slots.add(work);
     else void work();
@@ -148,12 +157,16 @@ export function engine(options: EngineOptions): Engine {
 
   /** Look once at all that there is to do. */
   async function look(): Promise<void> {
-    const found = await findRuns(store, world);
+    const found = await finder.next();
     const { queued, left } = found;
+    hasMore = found.more;
     const parked = found.parked.filter(({ id }) => !tried.has(id));
     const due = await dueRuns(await store.timers({ dueBy: world.clock.now() }));
-    const ids = new Set([...queued, ...left, ...parked, ...due].map(({ id }) => id));
-    leftAlone = new Set([...leftAlone].filter((id) => ids.has(id)));
+    for (const { id } of [...queued, ...left, ...parked, ...due]) seen.add(id);
+    if (!found.more) {
+      leftAlone = new Set([...leftAlone].filter((id) => seen.has(id)));
+      seen.clear();
+    }
     const threads = new Map<string, Due>();
     const serve = (row: RunRow, begin: (caller: SavingCaller) => Promise<RunHandle<unknown> | undefined>): void => {
       if (inHand.has(row.thread) || leftAlone.has(row.id)) return;
@@ -303,6 +316,9 @@ export function engine(options: EngineOptions): Engine {
     },
   };
 }
+
+/** With fewer threads than this in hand, an engine looks for more before the next poll. */
+const roomForMore = 250;
 
 /** What is to be done on a thread. */
 interface Due {

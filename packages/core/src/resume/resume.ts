@@ -3,7 +3,7 @@ import { disregardPromises } from "../base/disregard.ts";
 import { describeThrown, isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import { checkId, freshId } from "../base/ids.ts";
 import { isPlainObject } from "../base/json.ts";
-import { issuesText, parseWith } from "../base/schema.ts";
+import { issuesText } from "../base/schema.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
@@ -15,7 +15,7 @@ import { endingOf } from "../run/facts.ts";
 import { launch } from "../run/launch.ts";
 import { openSession, release, unfinished, worldOf } from "../run/open.ts";
 import type { ResumeOptions, RunHandle, RunResult } from "../run/options.ts";
-import { schemaOfAnswer } from "../run/question-schema.ts";
+import { readAnswer } from "../run/question-schema.ts";
 import { type Caller, holding } from "../run/queue.ts";
 import type { State } from "../run/returns.ts";
 import { openInterrupt, runRow } from "../run/run-facts.ts";
@@ -118,7 +118,8 @@ async function answer(
     if (!isPlainObject(answers)) throw unkeyed(session, saved);
     const given = Object.entries(answers);
     const before = given.length === 0 ? [] : await saved.store.interrupts(session.run.thread, session.run.branch);
-    const rows = given.map(([name, value]) => answeredRow(session, saved, before, name, value, by));
+    const asked = { before, listed: await listedOf(session, saved, answers) };
+    const rows = given.map(([name, value]) => answeredRow(session, saved, asked, name, value, by));
     for (const row of rows) saved.interrupts.set(row.id, row);
     return [...overdue, ...rows];
   } catch (error) {
@@ -126,6 +127,24 @@ async function answer(
     disregardPromises(answers);
     throw isStatewrightError(error) ? located(error, placeOf(session)) : unreadable(session, error);
   }
+}
+
+/** Questions of a branch. */
+interface Asked {
+  /** All of them: one that has its answer is told from one that never was. */
+  readonly before: readonly InterruptRow[];
+  /** The ids of those that the run waits for. Others of its superstep may be open, which it may come to ask again. */
+  readonly listed: ReadonlySet<string>;
+}
+
+/** What the run waits for, looked up where a key alone does not say which question is meant. */
+async function listedOf(session: Session, { store, interrupts }: Saved, answers: object): Promise<Asked["listed"]> {
+  const { thread, branch } = session.run;
+  const keys = [...interrupts.values()].flatMap((row) => (isOpen(row) ? [row.key] : []));
+  const isUnclear = keys.some((key, nth) => keys.indexOf(key) !== nth && Object.hasOwn(answers, key));
+  if (!isUnclear) return new Set();
+  const listed = await store.questions({ thread, limit: interrupts.size });
+  return new Set(listed.flatMap((row) => (row.branch === branch ? [row.id] : [])));
 }
 
 /** Answers that throw when they are looked at. */
@@ -151,14 +170,13 @@ function unkeyed(session: Session, saved: Saved): StatewrightError {
 function answeredRow(
   session: Session,
   saved: Saved,
-  asked: readonly InterruptRow[],
+  asked: Asked,
   name: string,
   value: unknown,
   by: string | undefined,
 ): InterruptRow {
   const row = findQuestion(session, saved, asked, name);
-  const schema = schemaOfAnswer(session.plan, row);
-  const parsed = schema === undefined ? { ok: true as const, value } : parseWith(schema, value);
+  const parsed = readAnswer(session.plan, row, value);
   if (!parsed.ok) {
     throw new StatewrightError("invalid_answer", {
       what: `the answer to "${name}" does not fit: ${issuesText(parsed.issues)}`,
@@ -176,12 +194,13 @@ function answeredRow(
   };
 }
 
-/** `asked` are all questions of the branch: one that has its answer is told from one that never was. */
-function findQuestion(session: Session, saved: Saved, asked: readonly InterruptRow[], name: string): InterruptRow {
+function findQuestion(session: Session, saved: Saved, { before: asked, listed }: Asked, name: string): InterruptRow {
   const open = [...saved.interrupts.values()].filter(isOpen);
   const byId = open.find((row) => row.id === name);
   if (byId !== undefined) return byId;
-  const byKey = open.filter((row) => row.key === name);
+  const ofKey = open.filter((row) => row.key === name);
+  const waitedFor = ofKey.length > 1 ? ofKey.filter((row) => listed.has(row.id)) : ofKey;
+  const byKey = waitedFor.length === 0 ? ofKey : waitedFor;
   const list = open.map((row) => openInterrupt(saved, row));
   const [only] = byKey;
   if (only !== undefined && byKey.length === 1) return only;

@@ -1,11 +1,12 @@
 /** Serving threads: what a process is given to run them with, and what it finds to do in a store. */
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { SecretSource } from "../base/injection.ts";
-import { describeValue, isPlainObject } from "../base/json.ts";
+import { describeValue } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
-import type { RunFilter, Store } from "../checkpoint/store.ts";
+import type { ClaimableKind } from "../checkpoint/claimable.ts";
+import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import type { GraphDefinition } from "../define/graph.ts";
@@ -65,9 +66,6 @@ export function checkCount(call: string, name: string, given: number | undefined
   });
 }
 
-/** Says why a run that an engine has stopped is paused: the next engine goes on with it. */
-export const engineStops = "the engine stops";
-
 /** What there is to do in a store without being asked. */
 export interface Found {
   /** The first in the queue of each thread. */
@@ -81,42 +79,64 @@ export interface Found {
 /** So many rows are read in one turn of the event loop. */
 const pageSize = 500;
 
-/** Find them, page by page: what a store holds besides, such as runs that people have paused, takes no room and holds nobody up. */
-export async function findRuns(store: Store, world: World): Promise<Found> {
-  const first = new Map<string, RunRow>();
-  const ended = new Set<string>();
-  for await (const row of rowsOf(store, world, "queued")) {
-    if (row.stops !== undefined) ended.add(`${row.thread} ${row.stops.run}`);
-    // The list begins with the newest: the last one of a thread is the first in its queue.
-    first.delete(row.thread);
-    first.set(row.thread, row);
-  }
-  const [left, parked]: [RunRow[], RunRow[]] = [[], []];
-  for await (const row of rowsOf(store, world, ["crashed", "paused", "parked"])) {
-    if (ended.has(`${row.thread} ${row.id}`)) continue;
-    if (row.status === "crashed" || wasDrained(row)) left.push(row);
-    else if (row.status === "parked" && row.error?.code === "needs_migration") parked.push(row);
-  }
-  return { queued: [...first.values()].reverse(), left: left.reverse(), parked: parked.reverse() };
+/** Find all of it, page by page: what a store holds besides, such as runs that people have paused, is not looked at. */
+export async function findRuns(store: Store, { schedule }: World): Promise<Found> {
+  const all = async (kind: ClaimableKind): Promise<readonly RunRow[]> => {
+    const rows: RunRow[] = [];
+    for (let page = await store.claimable({ kind, limit: pageSize }); ; ) {
+      rows.push(...page);
+      if (page.length < pageSize) return rows;
+      await new Promise<void>((resolve) => schedule.soon(resolve));
+      page = await store.claimable({ kind, limit: pageSize, after: page.at(-1) });
+    }
+  };
+  const queued = await all("queued");
+  const left = [...(await all("crashed")), ...(await all("drained"))];
+  return { queued, left: await withoutEnded(store, queued, left), parked: await all("unfit") };
 }
 
-async function* rowsOf(
+/** Finds what there is to do a bounded number of rows at a time: each look goes on where the one before it has stopped. */
+export interface Finder {
+  /** The next rows of each kind; `more` says that there may be others. */
+  readonly next: () => Promise<Found & { readonly more: boolean }>;
+}
+
+export function createFinder(store: Store, limit: number = pageSize): Finder {
+  const places = new Map<ClaimableKind, RunRow>();
+  return {
+    next: async () => {
+      let more = false;
+      const page = async (kind: ClaimableKind): Promise<readonly RunRow[]> => {
+        const rows = await store.claimable({ kind, limit, after: places.get(kind) });
+        const last = rows.length < limit ? undefined : rows.at(-1);
+        more ||= last !== undefined;
+        if (last === undefined) places.delete(kind);
+        else places.set(kind, last);
+        return rows;
+      };
+      const queued = await page("queued");
+      const left = [...(await page("crashed")), ...(await page("drained"))];
+      const parked = await page("unfit");
+      return { queued, left: await withoutEnded(store, queued, left), parked, more };
+    },
+  };
+}
+
+/** Those that no queued run is to end. */
+async function withoutEnded(
   store: Store,
-  { schedule }: World,
-  status: NonNullable<RunFilter["status"]>,
-): AsyncGenerator<RunRow> {
-  for (let before: RunRow | undefined; ; ) {
-    const page: readonly RunRow[] = await store.runs({ status, limit: pageSize, before });
-    yield* page;
-    if (page.length < pageSize) return;
-    before = page[page.length - 1];
-    await new Promise<void>((resolve) => schedule.soon(resolve));
-  }
-}
-
-function wasDrained({ error }: RunRow): boolean {
-  const details = error?.code === "drained" ? error.details : undefined;
-  return isPlainObject(details) && details["reason"] === engineStops;
+  queued: readonly RunRow[],
+  left: readonly RunRow[],
+): Promise<readonly RunRow[]> {
+  const threads = new Set(queued.map(({ thread }) => thread));
+  const stays = await Promise.all(
+    left.map(async ({ thread, id }) => {
+      if (!threads.has(thread)) return true;
+      const inLine = await store.runs({ thread, status: "queued" });
+      return !inLine.some(({ stops }) => stops?.run === id);
+    }),
+  );
+  return left.filter((_, nth) => stays[nth]);
 }
 
 /** The versions of a graph among those that are served, the newest first. */

@@ -15,6 +15,15 @@ export function whenAborted(signal: AbortSignal, work: () => void): () => void {
   };
 }
 
+/**
+ * Call `work` when `signal` fires, which it has not done yet; the returned function takes it back, and leaves no listener. For
+ * the signal of one task, which few listen to.
+ */
+export function untilAborted(signal: AbortSignal, work: () => void): () => void {
+  signal.addEventListener("abort", work, { once: true });
+  return () => signal.removeEventListener("abort", work);
+}
+
 function listenTo(signal: AbortSignal): Set<() => void> {
   const works = new Set<() => void>();
   signal.addEventListener("abort", () => works.forEach((work) => void work()), { once: true });

@@ -64,7 +64,7 @@ function mostBytes(block: ContentBlock, enough: number): number {
     case "json":
       return mostJson(block.value, enough, 0);
     default:
-      return block.data.length;
+      return addressOrBytes(block).length;
   }
 }
 
@@ -226,7 +226,7 @@ async function boundedBlock(shape: Shaping, block: ContentBlock): Promise<Conten
         preview: cutText(block.preview, artifactBytes, (cut) => `\n[… ${cut} bytes are cut here.]\n`),
       };
     default:
-      return block.data.length <= resultBytes ? block : mediaNote(shape, block);
+      return addressOrBytes(block).length <= resultBytes ? block : mediaNote(shape, block);
   }
 }
 
@@ -246,12 +246,18 @@ async function previewOf(
 /** An image or a file is never cut: one that is too large is named. */
 async function mediaNote(shape: Shaping, block: ImageBlock | FileBlock): Promise<ContentBlock> {
   const { mimeType, data } = block;
+  if (data === undefined) return { type: "text", text: addressNote(block) };
   const name =
     block.type === "file" && block.name !== undefined ? block.name : `${shape.call.block.name}.${block.type}`;
   const ref = await kept(shape, { name, mimeType, body: bytesOf(data), redaction: "none" });
   const what = `${block.type} (${mimeType}, ${data.length} bytes as base64) is too large to be shown`;
   if (ref === undefined) return { type: "text", text: `[The ${what}.]` };
   return artifactBlock(ref, `[The ${what}. It is the artifact ${ref.handle}.]`);
+}
+
+function addressNote({ type, mimeType, url = "" }: ImageBlock | FileBlock): string {
+  if (url.length > 2_048) return `[The address of the ${type} (${mimeType}) is too long to be shown.]`;
+  return `[The ${type} (${mimeType}) is at ${url}]`;
 }
 
 /** Text that is no base64 is kept as it is. */
@@ -310,8 +316,12 @@ function textOf(block: ContentBlock): string {
     case "json":
       return jsonOf(block.value) ?? "";
     default:
-      return block.data;
+      return addressOrBytes(block);
   }
+}
+
+function addressOrBytes(block: ImageBlock | FileBlock): string {
+  return block.data ?? block.url;
 }
 
 /** Nothing for what is no data. */

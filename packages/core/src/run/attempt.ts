@@ -82,7 +82,10 @@ export function runAttempt(
       if (known?.answer !== undefined)
         return { answer: deepFreeze(saved.codec.decode(known.answer)), expired: known.expiredAt !== undefined };
       if (known?.expiredAt !== undefined) throw expired(session, known);
-      return { open: known ?? row };
+      if (known === undefined) return { open: row };
+      const { raisedAt, expiresAt } = row;
+      const begins = known.expiresAt === undefined && expiresAt !== undefined;
+      return { open: begins ? { ...known, raisedAt, expiresAt, ...onExpireOf(row) } : known };
     };
     const suspend = (open: readonly InterruptRow[]): Promise<never> => {
       asked = [...asked, ...open];
@@ -134,6 +137,7 @@ export function runAttempt(
       refuse,
       rest,
       longTerm: undefined,
+      written: undefined,
       stepsAtWork: 0,
     };
     work(session, scope).then(
@@ -195,17 +199,21 @@ export function needStore(session: Session, task: Task, key: string, payload: un
   });
 }
 
+function onExpireOf({ onExpire }: InterruptRow): Pick<InterruptRow, "onExpire"> {
+  return onExpire === undefined ? {} : { onExpire };
+}
+
 /** The row of a question. An inner graph's stands with the task of the outermost one, whose resume brings the answer. */
 function questionRow(
   session: Session,
   task: Task,
-  { id, key, payload, schema, about, expiry }: Question,
+  { id, place, key, payload, schema, about, tool, expiry }: Question,
 ): InterruptRow {
   const { within, run, step, codec, world } = session;
   const path = within === undefined ? "" : `${nodesOf(within)}.`;
   const raisedAt = world.clock.now();
   return {
-    id: `${within?.ids ?? ""}${id}`,
+    id: place ?? `${within?.ids ?? ""}${id}`,
     branch: run.branch,
     step: within?.step ?? step,
     task: within?.task ?? task.id,
@@ -215,6 +223,7 @@ function questionRow(
     schema,
     raisedAt,
     ...(about === undefined ? {} : { about }),
+    ...(tool === undefined ? {} : { tool }),
     ...timeOf(codec, expiry, key, raisedAt),
   };
 }

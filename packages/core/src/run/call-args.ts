@@ -21,7 +21,7 @@ export function readArgs(
   const nothingSent = block.raw?.trim() === "" && takesNothing(spec);
   if (block.raw !== undefined && !nothingSent)
     return ToolError.invalidArgs(`The arguments of "${spec.name}" are not valid JSON. Send one JSON object.`);
-  const given = nothingSent ? {} : withoutHidden(call, spec, block.args);
+  const given = nothingSent ? {} : strippedOfHidden(call, spec, block.args);
   const prepared = preparedArgs(tool, given);
   const parsed = prepared.ok ? parseArgs(spec, prepared.value) : prepared;
   if (parsed.ok && prepared.ok && prepared.value !== given && !sameData(prepared.value, given)) {
@@ -35,12 +35,20 @@ export function readArgs(
 }
 
 /** A hidden name that was forged, by the model or in changed arguments, is dropped before parsing; the real value wins. */
-function withoutHidden(call: CallAtWork, spec: ToolSpec, args: unknown): unknown {
-  if (!isPlainObject(args)) return args;
-  const forged = Object.keys(args).filter((name) => Object.hasOwn(spec.inject, name));
-  if (forged.length === 0) return args;
-  event(call, { type: "tool.forged_arg_stripped", keys: forged });
-  return Object.fromEntries(Object.entries(args).filter(([name]) => !forged.includes(name)));
+export function withoutHidden(spec: ToolSpec, args: unknown): unknown {
+  if (!isPlainObject(args) || forgedIn(spec, args).length === 0) return args;
+  return Object.fromEntries(Object.entries(args).filter(([name]) => !Object.hasOwn(spec.inject, name)));
+}
+
+function forgedIn(spec: ToolSpec, args: unknown): readonly string[] {
+  return isPlainObject(args) ? Object.keys(args).filter((name) => Object.hasOwn(spec.inject, name)) : [];
+}
+
+/** {@link withoutHidden}, told where something was dropped. */
+function strippedOfHidden(call: CallAtWork, spec: ToolSpec, args: unknown): unknown {
+  const forged = forgedIn(spec, args);
+  if (forged.length > 0) event(call, { type: "tool.forged_arg_stripped", keys: forged });
+  return withoutHidden(spec, args);
 }
 
 /**
@@ -48,7 +56,7 @@ function withoutHidden(call: CallAtWork, spec: ToolSpec, args: unknown): unknown
  * not those that people said yes to.
  */
 export function rewrite(call: CallAtWork, spec: ToolSpec, args: unknown, by: string): ToolResult | undefined {
-  const parsed = parseArgs(spec, withoutHidden(call, spec, args));
+  const parsed = parseArgs(spec, strippedOfHidden(call, spec, args));
   if (!parsed.ok) {
     const text = `The arguments that "${by}" put in place do not fit: ${issuesText(parsed.issues)}.`;
     return resultOfError(ToolError.invalidArgs(text), facts(call, 0));

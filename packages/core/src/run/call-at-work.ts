@@ -14,12 +14,15 @@ import { isToolError } from "../tool/tool-error.ts";
 import type { CallLocks } from "./call-locks.ts";
 import type { CallSet } from "./call-set.ts";
 import { recordOf } from "./error-record.ts";
+import type { Supersteps } from "./inner-run.ts";
 import type { TaskScope } from "./scope.ts";
 import { emit, placeOf, type Session } from "./session.ts";
 
 /** A call that waits for its answer; its id is unique among those of its message. */
 export interface OpenCall {
   readonly block: ToolCallBlock;
+  /** Which of the calls of its message it is, from 0. */
+  readonly place: number;
   /** The message that holds it was cut off at the length limit: its arguments may be a part of what was meant. */
   readonly cut: boolean;
   /** The message, as it is saved. */
@@ -35,6 +38,8 @@ export interface CallAtWork extends OpenCall {
   readonly tool: Tool<never, never> | undefined;
   /** What it has in common with the other calls of its message. */
   readonly set: CallSet;
+  /** Runs the graph of a tool that is one. */
+  readonly supersteps: Supersteps;
   /** Absent where its tool asks for none. */
   locks: CallLocks | undefined;
   /** It had begun in another process, or a person has let it through: no limit and no steering keeps it from going on. */
@@ -61,6 +66,11 @@ export interface CallAtWork extends OpenCall {
 
 /** The middleware around the call, outermost first: that of the graphs it is in, then that of its node. */
 export function hooks({ session, node }: CallAtWork): readonly Middleware[] {
+  return middlewareAround(session, node);
+}
+
+/** The middleware around the calls of a node. */
+export function middlewareAround(session: Session, node: ToolNode<never, never>): readonly Middleware[] {
   const own = node.middleware as readonly Middleware[];
   return session.policies.length === 0 ? own : [...session.policies, ...own];
 }

@@ -4,7 +4,7 @@ import type { CheckpointRow, CheckpointSource, Control, RunRow, Task } from "../
 import type { EventRow } from "../checkpoint/event.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
-import { END } from "../define/edge.ts";
+import { END, START } from "../define/edge.ts";
 import { admitStep } from "./admission.ts";
 import { type EventPlace, nothingSaved, reached, type Transition } from "./events.ts";
 import { disarmed } from "./expiry.ts";
@@ -12,6 +12,7 @@ import { type Fact, type FactBody, factOf } from "./facts.ts";
 import type { Letter } from "./inbox.ts";
 import { inspectTransition } from "./inspect-run.ts";
 import type { Snapshot, Step } from "./kernel.ts";
+import { entriesWithout } from "./ledger.ts";
 import { leaveState } from "./left-state.ts";
 import { changesIn } from "./long-term.ts";
 import { readOutput } from "./output.ts";
@@ -127,6 +128,7 @@ export async function commit(session: Session, result: StepResult, facts: Commit
   const event = { type: "step.commit", to: next };
   const step = session.kernel.step(from, event);
   const [snapshot] = step;
+  const { begun = session.control.begun ?? [] } = session;
   const control: Control = {
     machine: snapshot.value,
     tasks: result.tasks,
@@ -134,6 +136,7 @@ export async function commit(session: Session, result: StepResult, facts: Commit
     joins: result.joins,
     ...(result.held === undefined ? {} : { held: result.held }),
     steps: stepsTaken(session) + (facts.source === "step" ? 1 : 0),
+    ...(facts.source === "input" || begun.length === 0 ? {} : { begun }),
     ...(within === undefined ? {} : { caller: within.caller }),
   };
   const done = result.tasks.length === 0;
@@ -203,6 +206,8 @@ export function nextPlace({ sequence, world, within }: Session): Pick<EventPlace
 /** Stand where a durable superstep leads. */
 function advance(session: Session, state: State, control: Control, snapshot: Session["snapshot"]): void {
   session.outcomes.clear();
+  session.ledger = undefined;
+  session.begun = undefined;
   forgetCalls(session);
   session.state = state;
   session.control = control;
@@ -217,6 +222,7 @@ function forgetCalls({ inner, plan, line }: Session): void {
 }
 
 interface SaveFacts extends Pick<CommitFacts, "nodes" | "source" | "letters" | "longTerm"> {
+  readonly givenBack?: string | undefined;
   readonly durationMs: number;
   /** Absent where an inner graph is saved: the run is that of the outermost. */
   readonly run?: RunRow | undefined;
@@ -261,7 +267,7 @@ export async function save(
     bytes: deltas.reduce((sum, delta) => sum + delta.text.length, 0),
   };
   thread.nextCheckpoint += 1;
-  const { run, release = false, interrupts, longTerm } = facts;
+  const { run, release = false, interrupts, longTerm, givenBack } = facts;
   const asked = interrupts === undefined ? {} : { interrupts };
   const events = rowsOf(numbers);
   const moved = timerChanges(session.control, control);
@@ -270,7 +276,7 @@ export async function save(
   const timers = over.length === 0 ? moved : [...(moved ?? []), ...over];
   const taken =
     facts.letters === undefined || facts.letters.length === 0 ? undefined : facts.letters.map(({ id }) => id);
-  const parts = { checkpoint: { row, deltas }, timers, run, events, taken, longTerm, release, ...asked };
+  const parts = { checkpoint: { row, deltas }, timers, run, events, taken, givenBack, longTerm, release, ...asked };
   const durable = written(session, saved, parts);
   // At once: what is recorded from here on belongs to the next step.
   saved.journal.clear();
@@ -297,7 +303,9 @@ export async function commitCancelled(
   began: number,
   body: FactBody,
 ): Promise<Fact> {
-  const result = foldResults(session.plan, session.state, finished);
+  const spent = entriesWithout(session, finished);
+  const left = spent.length === 0 ? [] : [{ task: { id: START, node: START }, outcome: { writes: spent, leads: [] } }];
+  const result = foldResults(session.plan, session.state, [...finished, ...left]);
   const nodes = nodesWith(finished.map(({ task }) => task));
   const durationMs = session.world.clock.monotonic() - began;
   const reason = body.type === "run.cancelled" ? { reason: body.reason } : {};
@@ -312,6 +320,8 @@ export interface EndFacts {
   readonly run: RunRow;
   readonly interrupts: readonly InterruptRow[];
   readonly longTerm: readonly LongTermChange[] | undefined;
+  /** The run that is taken back: what it took in from the inbox waits again. */
+  readonly givenBack: string | undefined;
   readonly body: FactBody;
 }
 
@@ -319,9 +329,9 @@ export interface EndFacts {
 export function commitEnd(
   session: Session,
   result: Pick<StepResult, "state" | "deltas">,
-  { source, run, interrupts, longTerm, body }: EndFacts,
+  { body, ...end }: EndFacts,
 ): Promise<Fact> {
-  const facts = { nodes: [], source, durationMs: 0, run, interrupts, longTerm };
+  const facts = { nodes: [], durationMs: 0, ...end };
   return commitLast(session, result, stepsTaken(session), body, facts);
 }
 

@@ -7,8 +7,8 @@ import { fingerprint } from "../base/ids.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
 import { parseWith } from "../base/schema.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
-import type { Expiry } from "../define/interrupt.ts";
 import { type ApprovalAnswer, type ApprovalVerdict, approval, inDoubtKey } from "../tool/approval.ts";
+import type { Expiry } from "../tool/interrupt.ts";
 import type { AskOptions, BeforeToolDecision, Middleware } from "../tool/middleware.ts";
 import { jsonSchemaOf, modelToolOf } from "../tool/model-tool.ts";
 import { resultOf, resultOfError, type ToolResult } from "../tool/result.ts";
@@ -72,7 +72,7 @@ async function decideOnce(call: CallAtWork, tool: Tool<never, never>, yes: Set<s
       case "deny":
         return refuse(call, middleware.name, decision.reason, decision);
       case "abort":
-        (call.session.within?.abort ?? call.session.abort).abort(new Error(decision.reason));
+        (call.session.within?.endedBy(middleware) ?? call.session.abort).abort(new Error(decision.reason));
         return cancel(call, new ToolError("cancelled", `The run was ended: ${decision.reason}`));
       case "interrupt": {
         const question = questionOf(middleware, decision, call);
@@ -111,7 +111,7 @@ async function ask(
   try {
     const decision = await middleware.beforeTool?.(
       { call: call.toolCall, tool: spec },
-      hookRuntime(call.session, call.scope),
+      hookRuntime(call.session, call.scope, call.block.id, middleware),
     );
     if (decision === undefined || isDecision(decision)) return decision;
     thrown = new TypeError(`it returned ${describeValue(decision)}, which is no decision`);
@@ -200,6 +200,7 @@ function consult(call: CallAtWork, tool: Tool<never, never>, asking: Interrupt):
     about: fingerprint(
       `${JSON.stringify(modelToolOf(tool.spec))} ${argsDigest(call.session.codec, call.toolCall.args)}`,
     ),
+    tool: tool.spec.name,
     expiry: approvalExpiry(asking),
   });
   if (call.state() === "before") call.move("call.asked");

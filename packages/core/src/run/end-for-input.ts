@@ -16,6 +16,7 @@ import type { ToolResult } from "../tool/result.ts";
 import { commitEnd } from "./commit.ts";
 import { type Ended, endKept } from "./end-kept.ts";
 import { inspectStop } from "./inspect-run.ts";
+import { entriesInJournal } from "./ledger.ts";
 import { changesIn, changesInJournal } from "./long-term.ts";
 import { openCalls } from "./open-calls.ts";
 import type { RunResult } from "./options.ts";
@@ -51,6 +52,7 @@ export async function endForInput(
       run: { ...ending, status: "cancelled", endedAt: session.world.clock.now(), error: undefined, reason },
       interrupts: declined(session, saved, why),
       longTerm,
+      givenBack: takenBack ? ending.id : undefined,
       body: { type: "run.cancelled", reason },
     },
   );
@@ -75,6 +77,8 @@ async function kept(session: Session, { codec, store }: Saved, reason: string): 
     if (row?.state !== "ok" || row.outcome === undefined) return [];
     return [{ task, outcome: codec.decode(row.outcome) as TaskOutcome }];
   });
+  const spent = entriesInJournal(codec, journal, done);
+  if (spent.length > 0) done.push(fromNobody(session, { writes: spent }));
   const folded = foldFinished(session, done);
   const closing = closeCalls(session, codec, journal, folded.state, reason);
   return closing === undefined ? folded : foldFinished(session, [...done, fromNobody(session, closing)]);

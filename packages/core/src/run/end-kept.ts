@@ -7,7 +7,7 @@ import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import { planOf } from "../compile/plan.ts";
 import type { Delta } from "../state/delta.ts";
 import { nextPlace, save } from "./commit.ts";
-import { loadInner } from "./inner-run.ts";
+import { lineBelow, loadInner } from "./inner-run.ts";
 import type { State } from "./returns.ts";
 import { emit, type Saved, type Session } from "./session.ts";
 
@@ -38,17 +38,21 @@ export async function endKept(session: Session, source: CheckpointSource, endOf:
 }
 
 /** As if a last call had ended it: no task of its caller has that id, so that none takes it for its own. */
-function withinOf({ within, step, abort, saved }: Session, name: string): NonNullable<Session["within"]> {
+function withinOf(session: Session, name: string): NonNullable<Session["within"]> {
+  const { within, step, abort, saved } = session;
   const task = `${step}:end`;
   const path = [...(within?.path ?? []), name];
   return {
     path,
+    id: lineBelow(session, name),
     ids: `${within?.ids ?? ""}${task}/`,
     step: within?.step ?? step,
     task: within?.task ?? task,
     caller: { task, checkpoint: saved?.parent, within: path.join(".") },
     unsaved: false,
+    depth: within?.depth ?? 0,
     abort: within?.abort ?? abort,
+    endedBy: () => within?.abort ?? abort,
   };
 }
 

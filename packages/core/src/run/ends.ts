@@ -1,7 +1,7 @@
 /** How a run ends for now: it waits, pauses, was cancelled, or failed. The end is saved before it is told. */
 import { type ErrorRecord, failureText, isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
-import type { InterruptRow } from "../checkpoint/journal.ts";
+import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import { answersCalls, commitCancelled } from "./commit.ts";
 import { recordOf, withoutSecrets } from "./error-record.ts";
 import { armed, disarmed } from "./expiry.ts";
@@ -139,7 +139,9 @@ function saveFailure(
   if (saved === undefined) return Promise.resolve(undefined);
   return new Promise((resolve) => {
     const run = { ...runRow(session, "failed"), error };
-    write(session, saved, { run, timers: noTimers(session), events, release: true }, (failure) => {
+    const open = [...saved.interrupts.values()].filter(isOpen);
+    const asked = open.length === 0 ? {} : { interrupts: open };
+    write(session, saved, { run, timers: noTimers(session), events, release: true, ...asked }, (failure) => {
       if (failure !== undefined) session.world.log("error", "the failure of a run could not be saved", { error });
       resolve(failure);
     });

@@ -96,14 +96,14 @@ export function createEventQueue(): EventQueue {
 }
 
 function taskOf(event: RunEvent): string {
-  return "task" in event ? `${event.within ?? ""}/${event.task}` : "";
+  return "task" in event ? `${event.withinId ?? ""}/${event.task}` : "";
 }
 
 /** What an event may be joined with while it waits: the parts of one message, the updates of one call. */
 function joinedBy(event: RunEvent): string | undefined {
   switch (event.type) {
     case "message.delta":
-      return `${event.type} ${event.kind}`;
+      return `${event.type} ${event.kind} ${event.messageId}`;
     case "message.call_delta":
     case "tool.update":
     case "tool.progress":

@@ -7,7 +7,9 @@ import type { EffectClass, EffectKind } from "../base/effect.ts";
 import type { ErrorRecord } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import type { LetterKind } from "../checkpoint/letter.ts";
-import type { AssistantMessage, Message } from "../model/message.ts";
+import type { LostAttempt } from "../model/lost-attempt.ts";
+import type { AssistantMessage, Message, Usage } from "../model/message.ts";
+import type { ModelFailureKind } from "../model/model-failure.ts";
 import type { Delta } from "../state/delta.ts";
 import type { ToolOutput, ToolResult } from "../tool/result.ts";
 import { createEventQueue, isDurable } from "./event-queue.ts";
@@ -67,13 +69,20 @@ export interface OpenInterrupt {
 export interface EventPlace {
   readonly seq: number;
   readonly at: number;
-  /** On events of an inner graph: the nodes that lead to it, as `research` or `outer.research`. */
+  /** On events of an inner graph: the nodes and tools that lead to it, as `research` or `outer.research`. */
   readonly within?: string;
+  /** Beside it: the same for all events of one call, and another for each of several calls of one node or tool. */
+  readonly withinId?: string;
 }
 
 interface InTask {
   readonly node: string;
   readonly task: string;
+}
+
+interface InMessage extends InTask {
+  /** The id of the message that is being written. */
+  readonly messageId: string;
 }
 
 interface InCall extends InTask {
@@ -181,13 +190,47 @@ export type RunEventBody =
   | ({ readonly type: "tool.completed"; readonly result: ToolResult } & InCall)
   | ({ readonly type: "tool.failed"; readonly result: ToolResult } & InCall)
   | ({ readonly type: "model.started"; readonly model: string; readonly messages: number } & InTask)
-  | ({ readonly type: "message.delta"; readonly kind: "text" | "reasoning"; readonly text: string } & InTask)
+  /** The provider did not heed a part of the request, such as a setting that it does not have. Told once in a run. */
+  | ({ readonly type: "model.warned"; readonly model: string; readonly warning: string } & InTask)
+  /** A request to a model failed; the same model, or the one that stands in for it, is asked after the delay. */
+  | ({
+      readonly type: "model.retried";
+      readonly messageId: string;
+      /** How many requests the call has made by now. */
+      readonly attempt: number;
+      readonly delayMs: number;
+      /** The model that failed, and the one that is asked next. */
+      readonly model: string;
+      readonly next: string;
+      readonly kind: ModelFailureKind;
+      readonly error: ErrorRecord;
+      /** What the failed request is known to have cost; absent is unknown. */
+      readonly usage?: Usage;
+    } & InTask)
+  /** A hook had another model asked; its answer is no message of the conversation. */
+  | ({
+      readonly type: "model.asked_beside";
+      /** The middleware, and the key under which it asked. */
+      readonly by: string;
+      readonly key: string;
+      readonly model: string;
+      readonly usage?: Usage;
+    } & InTask)
+  | ({ readonly type: "message.delta"; readonly kind: "text" | "reasoning"; readonly text: string } & InMessage)
   | ({
       readonly type: "message.call_delta";
       readonly callId: string;
       readonly tool: string;
       readonly argsText: string;
-    } & InTask)
+    } & InMessage)
+  /** What was streamed of this message so far is no part of it: take it back. Another answer follows, or none. */
+  | ({
+      readonly type: "message.voided";
+      readonly model: string;
+      readonly kind: LostAttempt["kind"];
+      /** The text that is void; absent where another process streamed it. */
+      readonly text?: string;
+    } & InMessage)
   | ({ readonly type: "message.completed"; readonly message: AssistantMessage } & InTask)
   | ({ readonly type: "node.progress"; readonly text: string; readonly dropped?: number } & InTask)
   | ({ readonly type: "custom"; readonly name: string; readonly payload: Json } & InTask)

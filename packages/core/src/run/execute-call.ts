@@ -10,6 +10,7 @@ import { rewrite } from "./call-args.ts";
 import { type CallAtWork, event, facts, hookFailed, hooks } from "./call-at-work.ts";
 import type { Execution } from "./call-runtime.ts";
 import { recordOf } from "./error-record.ts";
+import { attemptGraph, isNotYet, withUsage } from "./graph-call.ts";
 import { recordStage } from "./journal.ts";
 import { hookRuntime, pause } from "./scope.ts";
 import { isForResume } from "./stopped.ts";
@@ -22,7 +23,7 @@ export async function execute(call: CallAtWork, tool: Tool<never, never>, execut
     ? wrapped(call, tool, middleware, execution)
     : begun(call, tool, execution));
   settle(call, result);
-  return result;
+  return tool.graph === undefined ? result : withUsage(call, result);
 }
 
 function wrapped(
@@ -72,7 +73,11 @@ function around(
       return made;
     };
     try {
-      const result = await hook({ call: call.toolCall, tool: tool.spec }, next, hookRuntime(call.session, call.scope));
+      const result = await hook(
+        { call: call.toolCall, tool: tool.spec },
+        next,
+        hookRuntime(call.session, call.scope, call.block.id, middleware),
+      );
       // What stops a run is for no hook to take for a result.
       if (control !== undefined) throw control.thrown;
       if (isResult(result)) return result;
@@ -91,8 +96,11 @@ async function attempts(call: CallAtWork, tool: Tool<never, never>, execution: E
   for (let attempt = 1; ; attempt++) {
     try {
       if (call.locks !== undefined) await call.locks.fit(call.toolCall.args, call.scope.signal());
-      return underPolicy(await attemptCall(call, tool, execution, attempt), onError);
+      const made =
+        tool.graph === undefined ? attemptCall(call, tool, execution, attempt) : attemptGraph(call, tool, attempt);
+      return underPolicy(await made, onError);
     } catch (thrown) {
+      if (tool.graph !== undefined && (isNotYet(thrown) || isStatewrightError(thrown))) throw thrown;
       if (isStatewrightError(thrown, "missing_secret") || isStatewrightError(thrown, "missing_store")) throw thrown;
       const error = toToolError(thrown);
       const mayTryAgain =

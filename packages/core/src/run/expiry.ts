@@ -6,8 +6,8 @@
 import { StatewrightError } from "../base/errors.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import type { TimerChange } from "../checkpoint/timer.ts";
-import type { Expiry } from "../define/interrupt.ts";
 import type { Codec } from "../state/codec.ts";
+import type { Expiry } from "../tool/interrupt.ts";
 import { nodesOf, placeOf, type Saved, type Session } from "./session.ts";
 
 /** What a new question keeps of its time. */
@@ -25,6 +25,11 @@ export function timeOf(
 }
 
 const forEver: Pick<InterruptRow, "expiresAt" | "onExpire"> = {};
+
+/** An open question whose time has not begun. */
+export function timeless({ expiresAt: _, onExpire: __, ...row }: InterruptRow): InterruptRow {
+  return row;
+}
 
 /** Close the questions whose time is over; gives those rows. */
 export function closeOverdue({ world }: Session, { interrupts }: Saved): readonly InterruptRow[] {

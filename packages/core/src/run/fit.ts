@@ -2,16 +2,17 @@
  * The structural check: whether what a thread has pending still has its place in a graph that has changed since (rule E50).
  * Pure: what was read stands in the {@link Stand}, and nothing is changed.
  */
+import type { AnyStateNode } from "xstate";
 import { describeThrown, isStatewrightError, saidBy } from "../base/errors.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import { type EffectRow, type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import { END } from "../define/edge.ts";
 import type { NodeRecord } from "../define/graph.ts";
-import { payloadSchema } from "../define/interrupt.ts";
 import type { Message } from "../model/message.ts";
 import type { Codec } from "../state/codec.ts";
 import { inDoubtKey } from "../tool/approval.ts";
+import { payloadSchema } from "../tool/interrupt.ts";
 import { parseArgs, preparedArgs } from "../tool/parse-args.ts";
 import { restore } from "./drawn.ts";
 import { isStartInDoubt } from "./once.ts";
@@ -128,9 +129,15 @@ function ofJoins(stand: Stand): readonly Misfit[] {
 }
 
 function ofCalls(stand: Stand): readonly Misfit[] {
-  return stand.calls.flatMap(({ node, task, stand: inner }): readonly Misfit[] => {
-    if (inner !== undefined || task === undefined || !stand.plan.nodes.has(node)) return [];
+  return stand.calls.flatMap(({ node, task, place, stand: inner }): readonly Misfit[] => {
+    if (inner !== undefined || task === undefined) return [];
     const name = named(stand, node);
+    if (place !== undefined) {
+      if (stand.plan.nodes.get(task.node)?.tools?.registry.get(node) === undefined) return [];
+      const what = `a graph is at work in a call of the tool "${name}", and the tool runs no graph any more`;
+      return [{ kind: "tool", what, node: named(stand, task.node) }];
+    }
+    if (!stand.plan.nodes.has(node)) return [];
     const what = `a graph is at work in the node "${name}", and the node is no such graph any more`;
     return [{ kind: "subgraph", what, node: name }];
   });
@@ -257,13 +264,25 @@ export const byMigration = "a migration";
 
 // Machines drawn by hand.
 
+/** The id that XState gives to an actor whose state names none. */
+const namedByState = /^\d+\./;
+
+function invokes(state: AnyStateNode, id: string): boolean {
+  return (
+    state.invoke.some((invoke) => invoke.id === id) || Object.values(state.states).some((each) => invokes(each, id))
+  );
+}
+
 function ofDrawing({ plan, state, control }: Stand): readonly Misfit[] {
   const { drawing } = plan;
   if (drawing === undefined || control.machine === null || control.tasks.length === 0) return [];
   const misfit = (what: string): readonly Misfit[] => [{ kind: "machine", what }];
   try {
     const { machines } = restore(drawing, state as Parameters<typeof restore>[1], control);
-    const timers = control.pending?.timers ?? [];
+    const { timers = [], children = [] } = control.pending ?? {};
+    const lost = children.find((id) => namedByState.test(id) && !invokes(drawing.machine.root, id));
+    if (lost !== undefined)
+      return misfit(`the actor "${lost}" is under way, and no state of the machine invokes it under that name`);
     return timers.flatMap(({ to, event }) => {
       const events: readonly string[] = machines.get(to)?.drawing.machine.events ?? [];
       if (events.includes(event.type)) return [];

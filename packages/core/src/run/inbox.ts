@@ -91,9 +91,11 @@ export function createInbox(plan: Plan, world: World, place: InboxPlace | undefi
       return steering.signal;
     },
     passed: (taken) => {
-      if (taken.length > 0) kept = kept.filter((letter) => !taken.includes(letter));
-      for (const { id } of taken) steers.delete(id);
       steering = undefined;
+      if (taken.length === 0) return;
+      const ids = new Set(taken.map(({ id }) => id));
+      kept = kept.filter(({ id }) => !ids.has(id));
+      for (const id of ids) steers.delete(id);
     },
   };
 }
@@ -137,14 +139,23 @@ function letterOf(codec: Codec, { id, kind, messages }: LetterRow): Letter {
 
 /** The messages of a person's words. Throws `invalid_input` for what no conversation can take in at any moment. */
 export function messagesOf(input: LetterInput, world: World): readonly Message[] {
-  if (typeof input === "string")
+  if (typeof input === "string") {
+    if (input.trim() === "") throw empty();
     return [{ role: "user", id: freshId("user_", world.random), content: [{ type: "text", text: input }] }];
+  }
   const given: unknown = input;
   const wrong = Array.isArray(given) ? given.find((message) => !isSaid(message)) : given;
   if (Array.isArray(given) && given.length > 0 && wrong === undefined) return input;
   throw new StatewrightError("invalid_input", {
     what: `a run was sent ${describeValue(wrong ?? given)}, which is no text and no message of a user or the system`,
     next: "Send a text, or a list of messages with the role user or system: answers of models and tools have their own place",
+  });
+}
+
+function empty(): StatewrightError {
+  return new StatewrightError("invalid_input", {
+    what: "a run was sent an empty text",
+    next: "Send words: providers refuse a message that has none",
   });
 }
 

@@ -1,6 +1,7 @@
 /**
- * An inner graph at work: the body of a node that is a graph. It runs in the run of the graph around it, under the same
- * claim, with a machine of its own and rows on a child line of their branch. A call that was cut short goes on where it stood.
+ * An inner graph at work: the body of a node, or of a tool's call, that is a graph. It runs in the run of the graph around it,
+ * under the same claim, with a machine of its own and rows on a child line of their branch. A call that was cut short goes on
+ * where it stood.
  */
 import { isStatewrightError, located } from "../base/errors.ts";
 import { deepFreeze } from "../base/json.ts";
@@ -9,7 +10,8 @@ import { isOpen } from "../checkpoint/journal.ts";
 import { initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
-import type { SubgraphRecord } from "../define/graph.ts";
+import type { GraphDefinition, SubgraphRecord } from "../define/graph.ts";
+import type { Middleware } from "../tool/middleware.ts";
 import { whenAborted } from "./abort.ts";
 import { takeUp } from "./commit.ts";
 import { inputStep, readInput } from "./input.ts";
@@ -25,32 +27,78 @@ import type { Stop } from "./supersteps.ts";
 /** Runs supersteps; given from outside, since a superstep runs inner graphs. */
 export type Supersteps = (session: Session, began: boolean) => Promise<Stop>;
 
-/** Run a call of an inner graph until there is nothing left to do now. Gives what the outer node returns, or never settles where it rests. */
-export async function runSubgraph(
+/** A call of an inner graph: where it stands in the graph around it, and what it begins with. */
+export interface InnerCall {
+  readonly graph: GraphDefinition;
+  readonly persistence: SubgraphRecord["persistence"];
+  /** The node or the tool that it is of. */
+  readonly name: string;
+  /** The task of the graph around it, or the call that the task makes. */
+  readonly id: string;
+  readonly isTool: boolean;
+  /** What stands around the call and around the graph too. */
+  readonly middleware: readonly Middleware[];
+  readonly signal: AbortSignal;
+  readonly context: (outer: unknown) => unknown;
+  readonly input: () => unknown;
+}
+
+/** Run the graph of a node until there is nothing left to do now. Gives what the outer node returns, or never settles where it rests. */
+export function runSubgraph(
   outer: Session,
   scope: TaskScope,
   subgraph: SubgraphRecord,
   supersteps: Supersteps,
 ): Promise<unknown> {
-  const session = await openInner(outer, scope, subgraph);
-  outer.inner.set(session.line, session);
-  const stopListening = follow(scope.signal(), session.abort);
-  try {
-    const stop = await call(session, outer, scope, subgraph, supersteps);
-    await flushed(session);
+  const { state, context } = outer;
+  const { graph, persistence, context: mapped = asItIs } = subgraph;
+  const call: InnerCall = {
+    graph,
+    persistence,
+    name: scope.node.name,
+    id: scope.task.id,
+    isTool: false,
+    middleware: [],
+    signal: scope.signal(),
+    context: mapped as InnerCall["context"],
+    input: () => subgraph.input(state as never, { context, input: inputOf(outer, scope) } as never),
+  };
+  return runInner(outer, scope, call, supersteps, (stop, session) => {
     switch (stop.kind) {
       case "waiting":
-        return await scope.suspend(stop.interrupts);
+        return scope.suspend(stop.interrupts);
       case "paused":
-        return await scope.rest(stop.cause);
+        return scope.rest(stop.cause);
       case "cancelled":
         throw session.abort.signal.reason;
       case "failed":
         throw stop.error;
       case "done":
         if (session.longTerm?.held !== undefined) changesOf(scope).push(...session.longTerm.held);
-        return subgraph.output(stop.output as never, { state: outer.state, context: outer.context } as never);
+        return subgraph.output(stop.output as never, { state, context } as never);
     }
+  });
+}
+
+function asItIs(context: unknown): unknown {
+  return context;
+}
+
+/** Run a call of an inner graph until there is nothing left to do now, and make of that what `ended` does. */
+export async function runInner<Ended>(
+  outer: Session,
+  scope: TaskScope,
+  call: InnerCall,
+  supersteps: Supersteps,
+  ended: (stop: Stop, session: Session) => Ended | Promise<Ended>,
+): Promise<Ended> {
+  const session = await openInner(outer, scope, call);
+  outer.inner.set(session.line, session);
+  const stopListening = follow(call.signal, session.abort);
+  try {
+    const stop = await goThrough(session, call, supersteps);
+    await flushed(session);
+    return await ended(stop, session);
   } catch (error) {
     await flushed(session);
     throw isStatewrightError(error) ? located(error, placeOf(session)) : error;
@@ -59,24 +107,14 @@ export async function runSubgraph(
   }
 }
 
-/** Begin a call with its input, or go on with one; `began` by the caller's own task. */
-async function call(
-  session: Session,
-  outer: Session,
-  scope: TaskScope,
-  subgraph: SubgraphRecord,
-  supersteps: Supersteps,
-): Promise<Stop> {
-  if (session.control.caller?.task === scope.task.id) {
+/** Begin a call with its input, or go on with one that this very caller has begun. */
+async function goThrough(session: Session, call: InnerCall, supersteps: Supersteps): Promise<Stop> {
+  if (session.control.caller?.task === call.id) {
     takeUp(session, answeredTasks(session));
     return supersteps(session, false);
   }
   if (session.abort.signal.aborted) return { kind: "cancelled" };
-  const given = { context: outer.context, input: inputOf(outer, scope) };
-  await inputStep(
-    session,
-    readInput(session.plan, session.codec, subgraph.input(outer.state as never, given as never)),
-  );
+  await inputStep(session, readInput(session.plan, session.codec, call.input()));
   return supersteps(session, true);
 }
 
@@ -84,25 +122,30 @@ function inputOf({ control }: Session, { task }: TaskScope): unknown {
   return task.input === undefined ? undefined : control.inputs[task.input];
 }
 
+/** The line of an inner graph, below the branch. */
+export function lineBelow({ line, run }: Session, segment: string): string {
+  return `${line}/${segment}`.slice(run.branch.length + 1);
+}
+
 /** The call as this process left it, or as the store has it, or a new one. */
-async function openInner(outer: Session, scope: TaskScope, subgraph: SubgraphRecord): Promise<Session> {
-  const { task, node } = scope;
-  const { graph, persistence, context } = subgraph;
+async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Promise<Session> {
+  const { graph, persistence } = call;
   const plan = planOf(graph);
-  const line = `${outer.line}/${persistence === "kept" ? node.name : task.id}`;
-  const within = withinOf(outer, scope, persistence === "none");
+  const segment = persistence === "kept" ? call.name : call.id;
+  const line = `${outer.line}/${segment}`;
   const abort = new AbortController();
+  const within = withinOf(outer, scope, call, lineBelow(outer, segment), abort);
   const shared = {
     plan,
     kernel: kernelFor(graph as Graph, outer.events),
     world: outer.world,
     inbox: outer.inbox,
     mailbox: undefined,
-    context: readContext(plan, context === undefined ? outer.context : context(outer.context as never)),
+    context: readContext(plan, call.context(outer.context)),
     secrets: outer.secrets,
     mask: outer.mask,
     updates: outer.updates,
-    policies: graph.middleware.length === 0 ? outer.policies : [...outer.policies, ...graph.middleware],
+    policies: policiesInside(outer, call),
     events: outer.events,
     codec: outer.codec,
     onTaskFailure: outer.onTaskFailure,
@@ -112,6 +155,7 @@ async function openInner(outer: Session, scope: TaskScope, subgraph: SubgraphRec
     sequence: outer.sequence,
     line,
     within,
+    around: { session: outer, task: scope.task },
     drain: outer.drain,
     stop: outer.stop,
     limits: outer.limits,
@@ -121,9 +165,9 @@ async function openInner(outer: Session, scope: TaskScope, subgraph: SubgraphRec
   };
   const known = outer.inner.get(line);
   const longTerm = known?.longTerm ?? (within.unsaved ? heldSide(outer.longTerm) : outer.longTerm);
-  const from = known ?? (await loadInner(outer, line, node.name, plan, persistence));
-  const { saved, state, control, step, outcomes, inner } = from;
-  const goesOn = control.caller?.task === task.id;
+  const from = known ?? (await loadInner(outer, line, call.name, plan, persistence));
+  const { saved, state, control, step, outcomes, inner, ledger, begun } = from;
+  const goesOn = control.caller?.task === call.id;
   return {
     ...shared,
     saved,
@@ -133,6 +177,8 @@ async function openInner(outer: Session, scope: TaskScope, subgraph: SubgraphRec
     step,
     outcomes,
     inner,
+    ledger,
+    begun,
     snapshot: goesOn
       ? standing(shared, outer.run.thread, control, state, saved?.thread.changed === true)
       : shared.kernel.initial()[0],
@@ -140,7 +186,13 @@ async function openInner(outer: Session, scope: TaskScope, subgraph: SubgraphRec
   };
 }
 
-type Standing = Pick<Session, "saved" | "state" | "control" | "step" | "outcomes" | "inner">;
+/** What stands around the graph already stands there once. */
+function policiesInside({ policies }: Session, { middleware, graph }: InnerCall): readonly Middleware[] {
+  if (middleware.length + graph.middleware.length === 0) return policies;
+  return [...new Set([...policies, ...middleware, ...graph.middleware])];
+}
+
+type Standing = Pick<Session, "saved" | "state" | "control" | "step" | "outcomes" | "inner" | "ledger" | "begun">;
 
 /** An inner graph as the store has it, or as it begins. */
 export async function loadInner(
@@ -151,7 +203,7 @@ export async function loadInner(
   persistence: SubgraphRecord["persistence"],
 ): Promise<Standing> {
   const { channels } = plan.graph.state;
-  const fresh = { outcomes: new Map(), inner: new Map() };
+  const fresh = { outcomes: new Map(), inner: new Map(), ledger: undefined, begun: undefined };
   if (outer.saved === undefined || persistence === "none")
     return { ...fresh, saved: undefined, state: initialState(channels), control: emptyControl, step: -1 };
   const { store, codec, claim, thread, interrupts } = outer.saved;
@@ -183,17 +235,28 @@ export async function loadInner(
   };
 }
 
-function withinOf(outer: Session, { task, node }: TaskScope, unsaved: boolean): Within {
+function withinOf(
+  outer: Session,
+  { task }: TaskScope,
+  { name, id, isTool, middleware, persistence }: InnerCall,
+  line: string,
+  abort: AbortController,
+): Within {
   const around = outer.within;
-  const path = [...(around?.path ?? []), node.name];
+  const path = [...(around?.path ?? []), name];
+  const isOutside = (hook: Middleware): boolean => outer.policies.includes(hook) || middleware.includes(hook);
+  const outside = (hook: Middleware): AbortController => around?.endedBy(hook) ?? outer.abort;
   return {
     path,
-    ids: `${around?.ids ?? ""}${task.id}/`,
+    id: line,
+    ids: `${around?.ids ?? ""}${id}/`,
     step: around?.step ?? outer.step,
     task: around?.task ?? task.id,
-    caller: { task: task.id, checkpoint: outer.saved?.parent, within: path.join(".") },
-    unsaved: around?.unsaved === true || (unsaved && outer.saved !== undefined),
+    caller: { task: id, checkpoint: outer.saved?.parent, within: path.join(".") },
+    unsaved: around?.unsaved === true || (persistence === "none" && outer.saved !== undefined),
+    depth: (around?.depth ?? 0) + (isTool ? 1 : 0),
     abort: around?.abort ?? outer.abort,
+    endedBy: isTool ? (hook) => (isOutside(hook) ? outside(hook) : abort) : outside,
   };
 }
 

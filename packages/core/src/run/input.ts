@@ -9,6 +9,7 @@ import { overwrite } from "../state/channel.ts";
 import type { Codec } from "../state/codec.ts";
 import { admitStep, admitWrites } from "./admission.ts";
 import { commitInput } from "./commit.ts";
+import { checkGiven } from "./given-messages.ts";
 import { readUpdate, type State, type Write } from "./returns.ts";
 import type { Session } from "./session.ts";
 import { firstTasks, foldInput } from "./superstep.ts";
@@ -19,7 +20,9 @@ export async function inputStep(session: Session, writes: readonly Write[]): Pro
   const { plan } = session;
   const step = session.step + 1;
   const letters = session.inbox.mayHold() ? await lettersBefore(session) : [];
-  const { state, deltas } = foldInput(plan, session.state, [...writesOf(session, letters), ...writes]);
+  const sent = writesOf(session, letters);
+  checkGiven(plan, session.state, writes);
+  const { state, deltas } = foldInput(plan, session.state, [...sent, ...writes]);
   checkSet(session, state);
   session.snapshot = session.kernel.initial()[0];
   const result = { state, deltas, ...firstTasks(plan, step, state) };

@@ -5,6 +5,7 @@ import { idsOf, type Motion, type Move } from "./drawn.ts";
 import type { Actor, ActorEnd, ByIds, Inspection } from "./inspection.ts";
 import type { Snapshot, Step } from "./kernel.ts";
 import { wholeKernelOf } from "./kernel-of.ts";
+import { isWithinCall } from "./open-calls.ts";
 import type { TaskScope } from "./scope.ts";
 import type { Session } from "./session.ts";
 
@@ -47,7 +48,11 @@ function machineOf(inspection: Inspection, session: Session, from: Snapshot): Ac
   const node = within?.path[within.path.length - 1];
   const made = node === undefined ? undefined : outer?.children.get(node);
   const free = made !== undefined && isMachine(made) && ![...machines.values()].includes(made);
-  const machine = free ? made : inspection.stands(outer, node ?? plan.graph.name, from);
+  // Several calls of one tool are at work at a time: each is an actor of its own.
+  const isAlone = node === undefined || !isWithinCall({ withinId: line.slice(line.lastIndexOf("/") + 1) });
+  const machine = free
+    ? made
+    : inspection.stands(outer, isAlone ? (node ?? plan.graph.name) : `${node} ${within?.id}`, from);
   machines.set(line, machine);
   return machine;
 }

@@ -50,6 +50,8 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
   readonly artifacts?: () => readonly ArtifactWrite[] | undefined;
   /** Where it stands, in a word for people. */
   readonly stage?: () => string;
+  /** Begun again it goes on where it stood: what is recorded inside it is not repeated. */
+  readonly goesOn?: boolean;
   /** Whether who asked for it is gone: a `once` effect whose start is durable only then does not begin. */
   readonly abandoned?: () => boolean;
 }
@@ -152,16 +154,17 @@ async function again<Value>(session: Session, request: EffectRequest<Value>, row
     if (happened !== undefined) return settle(session, request, row, async () => happened);
     if (request.reconcile === undefined) throw inDoubt(session, request, row);
   }
-  emit(session, {
-    type: "effect.repeated",
-    node: task.node,
-    task: task.id,
-    key,
-    kind,
-    name,
-    effect,
-    idempotencyKey: row.idempotencyKey,
-  });
+  if (request.goesOn !== true)
+    emit(session, {
+      type: "effect.repeated",
+      node: task.node,
+      task: task.id,
+      key,
+      kind,
+      name,
+      effect,
+      idempotencyKey: row.idempotencyKey,
+    });
   const { saved } = session;
   // Another start: that the one before it did not happen says nothing of this one.
   if (effect === "once" && saved !== undefined) return begin(session, saved, request, startedAgain(session, row));
@@ -237,6 +240,13 @@ export function callOff(session: Session, saved: Saved, row: EffectRow): void {
     encode: undefined,
     told: undefined,
   });
+}
+
+/** Say that an effect did not begin whose start may be recorded: it waits for a person, and begins when there is an answer. */
+export function callOffStart(session: Session, task: Task, key: string): void {
+  const { saved } = session;
+  const row = saved?.journal.get(journalKey(session.step, task.id, key));
+  if (saved !== undefined && row !== undefined && inFlight(row)) callOff(session, saved, row);
 }
 
 /** Wait until the store has told of every start, so that what was called off is written before the thread is let go. */

@@ -11,6 +11,7 @@ import { type Opening, worldOf } from "./open.ts";
 import type { CommonOptions, RunHandle, RunResult } from "./options.ts";
 import { Stopped } from "./stopped.ts";
 import { storedEvents } from "./stored-events.ts";
+import { checkTextOptions, textsIn } from "./text-stream.ts";
 
 /** What reaches a run before its end: a cancel, a drain at the next boundary, a new input, and messages that people send. */
 export type Stops = Required<Pick<Opening, "abort" | "drain" | "stop" | "mailbox">>;
@@ -73,9 +74,10 @@ export function launch<State, Output>(
       owned();
       return values<State>(events);
     },
-    text: () => {
+    text: (options = {}) => {
+      checkTextOptions(options);
       owned();
-      return texts(events.iterate());
+      return textsIn(events.iterate(), options);
     },
     on: (listener) => {
       owned();
@@ -110,10 +112,6 @@ function drainsNothing(thread: string): StatewrightError {
 
 function toldByEvents(): void {
   // Whoever reads the events sees run.failed, or the loop throws what could not be told; awaiting `result` still rejects.
-}
-
-async function* texts(events: AsyncIterable<RunEvent>): AsyncGenerator<string, undefined, undefined> {
-  for await (const event of events) if (event.type === "message.delta" && event.kind === "text") yield event.text;
 }
 
 /** What is durable since a number, then what is told from now on. The subscription is older than the reading: nothing falls between them. */

@@ -81,6 +81,15 @@ function portOf(
   const ofTask = changesOf(scope);
   const below = longTerm === undefined || ofTask === changes ? longTerm?.reader : overlaid(longTerm.reader, ofTask);
   const reader = below === undefined ? undefined : overlaid(below, changes);
+  const change = (made: readonly LongTermChange[]): void => {
+    refuse?.(made);
+    if (!isOver()) changes.push(...made);
+    else
+      world.log("warn", `a late write of "${scope.task.node}" to the long-term store was dropped`, {
+        task: scope.task.id,
+        attempt: scope.attempt,
+      });
+  };
   return {
     codec,
     now: () => world.clock.now(),
@@ -88,14 +97,13 @@ function portOf(
       if (reader === undefined) throw noStore(session, scope);
       return reader;
     },
-    change: (made) => {
-      refuse?.(made);
-      if (!isOver()) changes.push(...made);
-      else
-        world.log("warn", `a late write of "${scope.task.node}" to the long-term store was dropped`, {
-          task: scope.task.id,
-          attempt: scope.attempt,
-        });
+    change,
+    // That somebody has read is true at once, whatever becomes of the superstep.
+    refresh: async (touches) => {
+      const became = (await reader?.refresh(touches)) ?? [];
+      const held = touches.filter((_, nth) => became[nth] === "held");
+      if (held.length > 0) change(held.map((touch) => ({ touch })));
+      return became.map((each) => each !== "gone");
     },
   };
 }
@@ -153,6 +161,12 @@ export function recordedChanges(session: Session, task: Task, key: string): read
   const known = session.outcomes.get(place);
   if (known !== undefined && "value" in known) return known.value as readonly LongTermChange[];
   return decoded(session.codec, session.saved?.journal.get(place));
+}
+
+/** Let the result of a task take along what the hooks around one of its effects have put. */
+export function takeHookChanges(session: Session, scope: TaskScope, effect: string): void {
+  const changes = recordedChanges(session, scope.task, effect);
+  if (changes.length > 0) changesOf(scope).push(...changes);
 }
 
 /** The same, from rows of a journal. */

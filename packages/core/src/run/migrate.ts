@@ -11,12 +11,15 @@ import { initialState } from "../checkpoint/saved-state.ts";
 import { executingValue } from "../compile/machine.ts";
 import { type Migration, nameOf } from "../compile/migration.ts";
 import { type Plan, planOf } from "../compile/plan.ts";
+import { graphOfTool } from "../define/graph-tool.ts";
+import { innerGraphOf } from "../define/inner-graph.ts";
 import type { Message } from "../model/message.ts";
 import type { Codec } from "../state/codec.ts";
 import { inDoubtKey } from "../tool/approval.ts";
 import { byMigration } from "./fit.ts";
+import { renamedMachine } from "./migrate-drawn.ts";
 import { isStartInDoubt } from "./once.ts";
-import { openCalls } from "./open-calls.ts";
+import { callSegment, openCalls } from "./open-calls.ts";
 import type { State, TaskOutcome } from "./returns.ts";
 import { taskKey } from "./session.ts";
 import type { InnerCall, Stand } from "./stand.ts";
@@ -35,6 +38,7 @@ export interface Migrated extends Stand {
 export function migrate(stand: Stand, migrations: readonly Migration[], plan: Plan, codec: Codec): Migrated {
   const end = migrations.reduce((at, migration) => {
     const moved = moveTo(at, planOf(migration.to), migration, at.line, [], codec);
+    if (moved.plan.drawing !== undefined) return moved;
     return { ...moved, questions: moved.questions.map((row) => renamedQuestion(row, migration)) };
   }, unmoved(stand));
   return end.plan === plan ? end : moveTo(end, plan, undefined, end.line, [], codec);
@@ -57,12 +61,16 @@ function moveTo(
   path: readonly string[],
   codec: Codec,
 ): Migrated {
+  if (plan.drawing !== undefined && stand.plan.drawing !== undefined)
+    return movedMachine(stand, plan, migration, stand.plan.drawing.machine.id, plan.drawing.machine.id);
   const { nodes = nothingRenamed, tools = nothingRenamed } = migration ?? {};
   const node = (name: string): string => nodes[name] ?? name;
   const control = renamedControl(stand.control, plan, node, path);
   const { state, given } = movedState(stand, plan, migration);
   const renamedCalls = renamedTools(plan, control, state, tools);
-  const inner = stand.inner.map(({ node: before, task, stand: within }) => {
+  const inner = stand.inner.map((call) => {
+    const { node: before, task, stand: within } = call;
+    if (call.place !== undefined) return movedCall({ ...call, place: call.place }, within);
     const name = node(before);
     const subgraph = plan.nodes.get(name)?.subgraph;
     const moved =
@@ -78,9 +86,18 @@ function moveTo(
           );
     return { node: name, task: task === undefined ? undefined : { ...task, node: node(task.node) }, stand: moved };
   });
+  function movedCall(call: InnerCall & { readonly place: number }, within: Migrated): Migrated["inner"][number] {
+    const name = tools[call.node] ?? call.node;
+    const task = call.task === undefined ? undefined : { ...call.task, node: node(call.task.node) };
+    const graph =
+      task === undefined ? undefined : graphOfTool(plan.nodes.get(task.node)?.tools?.registry.get(name))?.graph();
+    const own = `${line}/${callSegment(task?.id ?? "", call.place)}`;
+    const moved = graph === undefined ? within : moveTo(within, planOf(graph), undefined, own, [...path, name], codec);
+    return { node: name, task, place: call.place, stand: moved };
+  }
   const lost = stand.calls.flatMap((call) => (call.stand === undefined ? [{ ...call, node: node(call.node) }] : []));
   const calls = inner.map((call) =>
-    plan.nodes.get(call.node)?.subgraph === undefined ? { ...call, stand: undefined } : call,
+    innerGraphOf(plan.graph, call.node) === undefined ? { ...call, stand: undefined } : call,
   );
   return {
     ...stand,
@@ -102,13 +119,42 @@ function moveTo(
   };
 }
 
+/** A machine drawn by hand: its journal and its questions name actors, which keep their names. */
+function movedMachine(
+  stand: Migrated,
+  plan: Plan,
+  migration: Migration | undefined,
+  machine: string,
+  next: string,
+): Migrated {
+  const control = deepFreeze(renamedMachine(stand.control, machine, next, migration?.nodes ?? nothingRenamed));
+  const given = migration === undefined ? {} : stateFrom(migration, stand.state);
+  const stray = Object.keys(given).find((name) => name !== "context");
+  if (stray !== undefined)
+    throw failed(
+      migration as Migration,
+      `its state gave "${stray}", and of a machine drawn by hand only the context is given`,
+    );
+  const context = (given as { readonly context?: unknown }).context ?? stand.state["context"];
+  if (!isPlainObject(context))
+    throw failed(migration as Migration, `its state gave the context ${describeValue(context)}, which is no object`);
+  return {
+    ...stand,
+    plan,
+    control,
+    state: Object.freeze({ ...stand.state, value: control.machine, context: deepFreeze(context) }),
+    given: new Set(["value", "context"]),
+    isOther: stand.isOther || migration !== undefined || plan.shape !== stand.plan.shape,
+  };
+}
+
 function renamedControl(
   control: Control,
   plan: Plan,
   node: (name: string) => string,
   path: readonly string[],
 ): Control {
-  const { tasks, joins, held, caller } = control;
+  const { tasks, joins, held, begun, caller } = control;
   const moved = tasks.map((task): Task => {
     const { from } = task;
     return { ...task, node: node(task.node), ...(from === undefined ? {} : { from: from.map(node) }) };
@@ -122,6 +168,7 @@ function renamedControl(
     ...(held === undefined
       ? {}
       : { held: held.map((each) => ({ ...each, node: node(each.node), from: each.from.map(node) })) }),
+    ...(begun === undefined ? {} : { begun: begun.map(node) }),
     ...(caller === undefined ? {} : { caller: { ...caller, within: path.join(".") } }),
   });
 }

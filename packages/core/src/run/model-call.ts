@@ -1,87 +1,132 @@
 /** A model call: a recorded effect whose answer streams on the run's events. After a crash a finished call is not made again. */
 import { argumentBounds, unfitData } from "../base/bounds.ts";
-import { disregardPromises } from "../base/disregard.ts";
-import { describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
+import { StatewrightError } from "../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
-import type { SchemaIssue } from "../base/schema.ts";
+import { checkOptions, optionNames } from "../base/options.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
-import type { ModelCall } from "../define/node.ts";
-import { type AssistantMessage, messageIssue } from "../model/message.ts";
-import {
-  isModel,
-  type Model,
-  type ModelFailure,
-  type ModelReply,
-  type ModelRequest,
-  type ModelTool,
-} from "../model/model.ts";
-import type { Middleware, MiddlewareRuntime } from "../tool/middleware.ts";
+import type { AgentTurn, ModelCall } from "../define/node.ts";
+import { callPolicyNames, checkCallPolicy, type ModelCallPolicy } from "../model/call-policy.ts";
+import type { AssistantMessage } from "../model/message.ts";
+import { isModel, type Model, type ModelReply, type ModelRequest, type ModelTool } from "../model/model.ts";
+import type { Middleware } from "../tool/middleware.ts";
+import { beginAgent, endAgent } from "./agent-hooks.ts";
+import { filteredStream } from "./filtered-stream.ts";
+import { endingMessage, giveBack, type HooksAtWork, hooksAtWork, keepChanges } from "./hook-runtime.ts";
+import { placeForWrites, stateAsWritten } from "./hook-writes.ts";
 import { perform } from "./journal.ts";
-import { wireFor } from "./model-wire.ts";
+import { takeHookChanges } from "./long-term.ts";
+import { lostBefore } from "./lost-attempts.ts";
+import { messageStream } from "./message-stream.ts";
+import { checkReply } from "./model-attempt.ts";
+import { type ModelAttempts, modelAttempts } from "./model-attempts.ts";
+import { afterModel, aroundModel, beforeModel, onMessage, selectTools } from "./model-hooks.ts";
 import { type ChangedRegistries, changedRegistries, offeredNote, rememberTools } from "./offered-tools.ts";
-import { hookRuntime, type TaskScope } from "./scope.ts";
+import { readUpdate, type Write } from "./returns.ts";
+import type { TaskScope } from "./scope.ts";
 import { emit, type Session } from "./session.ts";
 
-/** Call a model and give its answer the id of its place. Hooks of middleware stand inside the effect: a replay runs none. */
+/**
+ * Call a model, or take a turn of an agent, and give the answer the id of its place. Hooks of middleware stand inside recorded
+ * effects: a replay runs none.
+ */
 export async function callModel(
   session: Session,
   scope: TaskScope,
   key: string,
-  call: ModelCall,
+  call: ModelCall | AgentTurn,
 ): Promise<AssistantMessage> {
-  const { task } = scope;
-  checkCall(task, call);
-  const { model, middleware: own = [] } = call;
-  const middleware = session.policies.length === 0 ? own : [...session.policies, ...own];
-  const message = await perform<AssistantMessage>(session, {
-    task,
-    key,
-    kind: "model",
-    name: model.id,
-    effect: "idempotent",
-    execute: async () => {
-      const runtime = middleware.length === 0 ? undefined : hookRuntime(session, scope);
-      const request =
-        runtime === undefined
-          ? call.request
-          : await before(middleware, await selected(middleware, call.request, runtime), runtime);
-      emit(session, {
-        type: "model.started",
-        node: task.node,
-        task: task.id,
-        model: model.id,
-        messages: request.messages.length,
-      });
-      const shown: Shown = { tools: request.tools, registries: changedRegistries(session) };
-      const reply =
-        runtime === undefined
-          ? checkReply(model, await respond(session, scope, call, request))
-          : await asked(around(session, scope, call, middleware, runtime, shown), request, model, middleware, runtime);
-      const reviewed = withinBounds(reply);
-      const calls = reviewed.content.some(({ type }) => type === "call");
-      // A request that names no tools says nothing of them; one whose tools were all taken away does.
-      const offered = calls && call.request.tools.length > 0 ? offeredNote(session, shown.tools) : {};
-      const answer: AssistantMessage = { ...reviewed, ...offered, role: "assistant", id: `${task.id}:${key}` };
-      if (calls) rememberTools(answer, shown.registries);
-      return answer;
-    },
-    settled: (value, reused) => {
-      if (!reused) emit(session, { type: "message.completed", node: task.node, task: task.id, message: value });
-    },
-  });
+  const turn = isTurn(call) ? call : undefined;
+  if (turn === undefined) checkCall(scope.task, call);
+  const middleware = withPolicies(session, call.middleware);
+  const isHooked = turn !== undefined && middleware.length > 0;
+  const ended = isHooked ? await beginAgent(session, scope, key, middleware) : undefined;
+  const message = ended ?? (await askWith(session, scope, key, call));
+  if (isHooked) {
+    const said = (): readonly Write[] => readUpdate(session.plan, scope.task.node, { messages: [message] });
+    await endAgent(session, scope, key, middleware, said, turn.ends);
+  }
   scope.beat();
   return deepFreeze(message);
 }
 
-/** The reply through all hooks. */
-async function asked(
-  ask: (request: ModelRequest) => Promise<ModelReply>,
-  request: ModelRequest,
-  model: Model,
-  middleware: readonly Middleware[],
-  runtime: MiddlewareRuntime,
-): Promise<ModelReply> {
-  return after(model, middleware, checkReply(model, await ask(request)), runtime);
+function isTurn(call: ModelCall | AgentTurn): call is AgentTurn {
+  return isPlainObject(call) && "prepare" in call;
+}
+
+function withPolicies({ policies }: Session, own: readonly Middleware[] = []): readonly Middleware[] {
+  return policies.length === 0 ? own : [...policies, ...own];
+}
+
+/** Ask with the call: an agent makes it from the state as the hooks before it have left it. */
+function askWith(
+  session: Session,
+  scope: TaskScope,
+  key: string,
+  call: ModelCall | AgentTurn,
+): Promise<AssistantMessage> {
+  if (!isTurn(call)) return askModel(session, scope, key, call);
+  const made = call.prepare(stateAsWritten(session, scope, []) as never);
+  const ask = (asked: ModelCall): Promise<AssistantMessage> => {
+    checkCall(scope.task, asked);
+    return askModel(session, scope, key, asked);
+  };
+  return made instanceof Promise ? made.then(ask) : ask(made);
+}
+
+/** How the model is asked: as the outermost middleware says that says so, else as the call does. Each part counts by itself. */
+function policyOf({ node }: Task, asked: ModelCall, middleware: readonly Middleware[]): ModelCallPolicy {
+  checkCallPolicy(`the model call of the node "${node}"`, asked);
+  if (!middleware.some(({ modelCall }) => modelCall !== undefined)) return asked;
+  const said = callPolicyNames.map((part) => {
+    const by = middleware.find(({ modelCall }) => modelCall?.[part] !== undefined);
+    return [part, (by?.modelCall ?? asked)[part]];
+  });
+  return Object.fromEntries(said);
+}
+
+/** The answer as it is recorded: the message alone, where no hook has written anything. */
+type Recorded = AssistantMessage | { readonly message: AssistantMessage; readonly writes: readonly Write[] };
+
+async function askModel(session: Session, scope: TaskScope, key: string, asked: ModelCall): Promise<AssistantMessage> {
+  const { task } = scope;
+  const middleware = withPolicies(session, asked.middleware);
+  const place = middleware.length === 0 ? undefined : placeForWrites(scope);
+  const policy = policyOf(task, asked, middleware);
+  const before = lostBefore(session, task, key);
+  const known = await perform<Recorded>(session, {
+    task,
+    key,
+    kind: "model",
+    name: asked.model.id,
+    effect: "idempotent",
+    attempts: (value) => attemptsOf(messageOf(value)),
+    execute: () => {
+      const { model } = asked;
+      if (middleware.length === 0)
+        return answerPlainly(session, scope, asked, key, modelAttempts(session, scope, model, key, policy, before));
+      const at = hooksAtWork(session, scope, key, "before");
+      at.model = model.id;
+      const stream = filteredStream(session, messageStream(session, task, `${task.id}:${key}`), middleware);
+      const { beside } = at;
+      const attempts = modelAttempts(session, scope, model, key, policy, before, { stream, beside });
+      return answerThroughHooks(at, asked, middleware, attempts).finally(() => giveBack(at));
+    },
+    settled: (value, reused) => {
+      if (reused) return;
+      emit(session, { type: "message.completed", node: task.node, task: task.id, message: messageOf(value) });
+    },
+  });
+  if ("writes" in known) (place ?? placeForWrites(scope)).push(...deepFreeze(known.writes));
+  if (middleware.length > 0) takeHookChanges(session, scope, key);
+  return messageOf(known);
+}
+
+function attemptsOf({ lost = [] }: AssistantMessage): number {
+  return lost.filter(({ kind }) => kind !== "beside").length + 1;
+}
+
+function messageOf(recorded: Recorded): AssistantMessage {
+  return "writes" in recorded ? recorded.message : recorded;
 }
 
 /** The tools of the request that was sent last, and the registries that had changed by then. */
@@ -90,87 +135,105 @@ interface Shown {
   registries: ChangedRegistries;
 }
 
-/** The request with the tools that middleware shows in this turn. None can show what another has hidden. */
-async function selected(
-  middleware: readonly Middleware[],
-  request: ModelRequest,
-  runtime: MiddlewareRuntime,
-): Promise<ModelRequest> {
-  if (!middleware.some(({ selectTools }) => selectTools !== undefined)) return request;
-  const all = request.tools.map(({ name }) => name);
-  let names: readonly string[] = all;
-  for (const hooks of middleware) {
-    const { selectTools } = hooks;
-    if (selectTools === undefined) continue;
-    const before = names;
-    const chosen: unknown = await hook(hooks, "selectTools", () => selectTools(before, runtime));
-    if (chosen === undefined) continue;
-    if (!Array.isArray(chosen) || !chosen.every((name) => all.includes(name)))
-      throw unfitAnswer(hooks, "selectTools", chosen, `a list of names out of ${JSON.stringify(all)}`);
-    names = before.filter((name) => chosen.includes(name));
-  }
-  return { ...request, tools: request.tools.filter(({ name }) => names.includes(name)) };
+async function answerPlainly(
+  session: Session,
+  scope: TaskScope,
+  { model, request }: ModelCall,
+  key: string,
+  attempts: ModelAttempts,
+): Promise<AssistantMessage> {
+  tellStart(session, scope, model, request);
+  const shown: Shown = { tools: request.tools, registries: changedRegistries(session) };
+  const reply = await attempts.ask(request);
+  return answerOf(session, request, reply, shown, attempts, `${scope.task.id}:${key}`);
 }
 
-async function before(
+/** The answer as all hooks leave it, and what they have written. A hook that ends the agent answers in the model's place. */
+async function answerThroughHooks(
+  at: HooksAtWork,
+  asked: ModelCall,
   middleware: readonly Middleware[],
-  request: ModelRequest,
-  runtime: MiddlewareRuntime,
-): Promise<ModelRequest> {
-  let current = request;
-  for (const hooks of middleware) {
-    const { beforeModel } = hooks;
-    if (beforeModel === undefined) continue;
-    current = (await hook(hooks, "beforeModel", () => beforeModel(current, runtime))) ?? current;
-    if (!isPlainObject(current) || !Array.isArray(current.messages) || !Array.isArray(current.tools))
-      throw unfitAnswer(hooks, "beforeModel", current, "a request");
-  }
-  return current;
+  attempts: ModelAttempts,
+): Promise<Recorded> {
+  const { session, scope, effect } = at;
+  const { model } = asked;
+  const id = `${scope.task.id}:${effect}`;
+  const request = await beforeModel(at, middleware, await selectTools(at, middleware, asked.request));
+  if (at.ending !== undefined) return recorded(at, middleware, attempts.settled(endingMessage(at.ending, id)));
+  at.phase = "sent";
+  tellStart(session, scope, model, request);
+  const shown: Shown = { tools: request.tools, registries: changedRegistries(session) };
+  let isAnswered = false;
+  const send = async (sent: ModelRequest): Promise<ModelReply> => {
+    shown.tools = sent.tools;
+    shown.registries = changedRegistries(session);
+    const given = await attempts.ask(sent);
+    isAnswered = true;
+    return given;
+  };
+  const reply = checkReply(model, await aroundModel(at, middleware, send)(request));
+  const reviewed = await afterModel(at, middleware, reply, (left, by) => checkReply(model, left, by));
+  const { ending } = at;
+  const answer =
+    ending === undefined
+      ? answerOf(session, asked.request, reviewed, shown, attempts, id)
+      : attempts.settled(endingMessage(ending, id, reviewed.usage));
+  return recorded(at, middleware, answer, isAnswered ? (answer.answeredBy ?? model.id) : undefined);
 }
 
-async function after(
-  model: Model,
+async function recorded(
+  at: HooksAtWork,
   middleware: readonly Middleware[],
+  message: AssistantMessage,
+  answeredBy?: string,
+): Promise<Recorded> {
+  await onMessage(at, middleware, message, answeredBy);
+  keepChanges(at);
+  const { writes } = at;
+  return writes.length === 0 ? message : { message, writes };
+}
+
+function tellStart(session: Session, { task }: TaskScope, model: Model, { messages }: ModelRequest): void {
+  const { node, id } = task;
+  emit(session, { type: "model.started", node, task: id, model: model.id, messages: messages.length });
+}
+
+/** The message that a reply becomes, with a note of the tools that its calls may be of. */
+function answerOf(
+  session: Session,
+  asked: ModelRequest,
   reply: ModelReply,
-  runtime: MiddlewareRuntime,
-): Promise<ModelReply> {
-  let current = reply;
-  for (const hooks of middleware.toReversed()) {
-    const { afterModel } = hooks;
-    if (afterModel === undefined) continue;
-    const before = current;
-    current = (await hook(hooks, "afterModel", () => afterModel(before, runtime))) ?? current;
-    if (current !== before) checkReply(model, current, hooks);
-  }
-  return current;
+  shown: Shown,
+  attempts: ModelAttempts,
+  id: string,
+): AssistantMessage {
+  const bounded = withinBounds(reply);
+  const calls = bounded.content.some(({ type }) => type === "call");
+  // A request that names no tools says nothing of them; one whose tools were all taken away does.
+  const offered = calls && asked.tools.length > 0 ? offeredNote(session, shown.tools) : {};
+  const answer = attempts.settled({ ...bounded, ...offered, role: "assistant", id });
+  if (calls) rememberTools(answer, shown.registries);
+  return answer;
 }
 
-/** Call a hook; what it throws names the middleware. An error of ours already says where it comes from. */
-async function hook<Value>(middleware: Middleware, name: string, call: () => Value | Promise<Value>): Promise<Value> {
-  try {
-    return await call();
-  } catch (cause) {
-    if (isStatewrightError(cause)) throw cause;
-    throw new StatewrightError("node_failed", {
-      what: `the hook ${name} of the middleware "${middleware.name}" failed: ${describeThrown(cause)}`,
-      next: "Mend the middleware, then resume the thread: finished work is kept",
-      cause,
-    });
-  }
-}
-
-function unfitAnswer(middleware: Middleware, name: string, answer: unknown, wanted: string): StatewrightError {
-  disregardPromises(answer);
-  return new StatewrightError("node_failed", {
-    what: `the hook ${name} of the middleware "${middleware.name}" returned ${describeValue(answer)}, which is not ${wanted}`,
-    next: `Return ${wanted}, or nothing to leave it as it is`,
-  });
-}
+const callNames = optionNames<ModelCall>({
+  model: true,
+  request: true,
+  middleware: true,
+  timeouts: true,
+  retry: true,
+  fallback: true,
+});
 
 /** A model that cannot be asked, as a program without types may give one. */
 function checkCall({ node }: Task, call: unknown): void {
   const model = isPlainObject(call) ? call["model"] : undefined;
-  if (isModel(model) && isPlainObject(call) && isPlainObject(call["request"])) return;
+  if (isModel(model) && isPlainObject(call) && isPlainObject(call["request"])) {
+    // A misspelt retry would be left out in silence.
+    for (const name in call)
+      if (!callNames.includes(name)) checkOptions(`the model call of the node "${node}"`, call, callNames);
+    return;
+  }
   throw new StatewrightError("invalid_option", {
     what: isModel(model)
       ? `the node "${node}" asked a model without a request`
@@ -192,104 +255,4 @@ function withinBounds(reply: ModelReply): ModelReply {
     return { ...kept, args: {}, refused: unfit.text };
   });
   return content.every((block, index) => block === reply.content[index]) ? reply : { ...reply, content };
-}
-
-function replyIssue(reply: unknown): SchemaIssue | undefined {
-  if (!isPlainObject(reply)) return { path: "", message: `it is ${describeValue(reply)}` };
-  try {
-    return messageIssue({ content: reply["content"], finish: reply["finish"], role: "assistant", id: "" });
-  } catch (cause) {
-    return { path: "", message: `it cannot be read: ${describeThrown(cause)}` };
-  }
-}
-
-/** A reply that is one, or `model_failed`: the model or a hook around it answered with something else. */
-function checkReply(model: Model, reply: ModelReply, middleware?: Middleware): ModelReply {
-  const issue = replyIssue(reply);
-  if (issue === undefined) return reply;
-  disregardPromises(reply);
-  const details: ModelFailure = { retryable: false };
-  throw new StatewrightError("model_failed", {
-    what: `the answer of the model "${model.id}"${middleware === undefined ? "" : `, as the middleware "${middleware.name}" left it,`} is no reply: ${issue.path === "" ? "" : `${issue.path}: `}${issue.message}`,
-    next: "Answer with { content: […], finish }; middleware around a model returns what next gives, or a reply of its own",
-    details,
-  });
-}
-
-function around(
-  session: Session,
-  scope: TaskScope,
-  call: ModelCall,
-  middleware: readonly Middleware[],
-  runtime: MiddlewareRuntime,
-  shown: Shown,
-): (request: ModelRequest) => Promise<ModelReply> {
-  let next = (request: ModelRequest): Promise<ModelReply> => {
-    shown.tools = request.tools;
-    shown.registries = changedRegistries(session);
-    return respond(session, scope, call, request);
-  };
-  for (const hooks of middleware.toReversed()) {
-    const wrap = hooks.aroundModel;
-    if (wrap === undefined) continue;
-    const inner = next;
-    next = (request) => wrapped(hooks, wrap, request, inner, runtime);
-  }
-  return next;
-}
-
-/** A hook around the rest. What the rest threw goes through it as it is; what the hook itself throws names it. */
-async function wrapped(
-  middleware: Middleware,
-  wrap: NonNullable<Middleware["aroundModel"]>,
-  request: ModelRequest,
-  inner: (request: ModelRequest) => Promise<ModelReply>,
-  runtime: MiddlewareRuntime,
-): Promise<ModelReply> {
-  let inside: { readonly thrown: unknown } | undefined;
-  const watched = async (given: ModelRequest): Promise<ModelReply> => {
-    try {
-      return await inner(given);
-    } catch (thrown) {
-      inside = { thrown };
-      throw thrown;
-    }
-  };
-  try {
-    return await wrap(request, watched, runtime);
-  } catch (thrown) {
-    if (inside !== undefined && Object.is(inside.thrown, thrown)) throw thrown;
-    return hook(middleware, "aroundModel", () => Promise.reject(thrown));
-  }
-}
-
-async function respond(
-  session: Session,
-  scope: TaskScope,
-  call: ModelCall,
-  request: ModelRequest,
-): Promise<ModelReply> {
-  const { node, id: task } = scope.task;
-  const watched = scope.node.policy.idleTimeoutMs !== undefined;
-  const wire = wireFor(session.plan, call.model, request);
-  const reply = await call.model.respond(wire.request, {
-    signal: scope.signal(),
-    delta:
-      watched || session.events.listening()
-        ? (delta) => {
-            scope.beat();
-            if (delta.type === "call")
-              emit(session, {
-                type: "message.call_delta",
-                node,
-                task,
-                callId: delta.id,
-                tool: wire.canonical(delta.name),
-                argsText: delta.argsText,
-              });
-            else emit(session, { type: "message.delta", node, task, kind: delta.type, text: delta.text });
-          }
-        : undefined,
-  });
-  return wire.reply(reply);
 }

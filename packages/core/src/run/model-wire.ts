@@ -49,18 +49,19 @@ function withoutNotes(request: ModelRequest): ModelRequest {
 
 function withoutNote(noted: AssistantMessage | ToolMessage): Message {
   if (noted.role === "tool") {
-    const { terminate: _terminate, ...message } = noted;
+    const { terminate: _terminate, usage: _usage, ...message } = noted;
     return message;
   }
-  const { offered: _offered, ...message } = noted;
+  const { offered: _offered, ended: _ended, answeredBy: _answeredBy, lost: _lost, ...message } = noted;
   return message;
 }
 
 function named(request: ModelRequest, shown: (name: string) => string): ModelRequest {
-  const { toolChoice } = request;
+  const { toolChoice, providerTools } = request;
   return {
     ...request,
     tools: request.tools.map((tool) => ({ ...tool, name: shown(tool.name) })),
+    ...(providerTools && { providerTools: providerTools.map((tool) => ({ ...tool, name: shown(tool.name) })) }),
     ...(typeof toolChoice === "object" ? { toolChoice: { tool: shown(toolChoice.tool) } } : {}),
     messages: request.messages.map((message) => {
       if (message.role === "tool") return { ...message, name: shown(message.name) };

@@ -7,13 +7,14 @@ import type { OpenLongTerm } from "../base/long-term.ts";
 import { checkEffect, checkOptions, optionNames } from "../base/options.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
+import { isOpen } from "../checkpoint/journal.ts";
 import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import type { NodeRecord } from "../define/graph.ts";
-import { answerSchema, expiryOf, type InterruptDeclaration, payloadSchema } from "../define/interrupt.ts";
 import type { NodeRuntime, StepOptions, StepRuntime } from "../define/node.ts";
+import { answerSchema, expiryOf, type InterruptDeclaration, payloadSchema } from "../tool/interrupt.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
-import { admit } from "./admission.ts";
 import { needStore } from "./attempt.ts";
+import { tellCustom } from "./custom-event.ts";
 import { perform, recordFailure } from "./journal.ts";
 import { changesOf, longTermOfStep, longTermOfTask, recordChanges, recordedChanges } from "./long-term.ts";
 import { callModel } from "./model-call.ts";
@@ -92,9 +93,7 @@ export function nodeRuntime(
     },
     emit: (name, payload) => {
       scope.beat();
-      if (typeof name !== "string") throw unfit(session, task, "an event the name", name, "Give a text");
-      admit(session.codec, payload, `the event "${name}"`, placeOf(session, { node: task.node, task: task.id }));
-      emit(session, { type: "custom", node: task.node, task: task.id, name, payload });
+      tellCustom(session, task, name, payload);
     },
     heartbeat: scope.beat,
   };
@@ -197,8 +196,9 @@ function readPayload(
 }
 
 /**
- * The id of the question that a body asks now: of several of one key the one that showed the same, so that a body which
- * asks them in another order after a resume gets each answer where it belongs; else the next in order.
+ * The id of the question that a body asks now: of those of its key the one that showed the same, so that a body which asks in
+ * another order after a resume gets each answer where it belongs. One that shows something else is another question: no
+ * answer that was given to what somebody saw counts for what nobody saw.
  */
 function nextQuestion(
   rows: Saved["interrupts"],
@@ -207,15 +207,28 @@ function nextQuestion(
   own: string,
   payload: string,
 ): string {
-  const nth = (n: number): string => (n === 1 ? own : `${own}:${n}`);
-  let next = 1;
-  while (asked.has(nth(next))) next++;
-  if (!rows.has(above + nth(2))) return nth(next);
+  let passedOver = 0;
   for (let n = 1; ; n++) {
-    const row = rows.get(above + nth(n));
-    if (row === undefined) return nth(next);
-    if (row.payload === payload && !asked.has(nth(n))) return nth(n);
+    const id = n === 1 ? own : `${own}:${n}`;
+    if (asked.has(id)) continue;
+    const row = rows.get(above + id);
+    if (row === undefined) {
+      if (passedOver >= mostPassedOver) throw everChanging(own, passedOver);
+      return id;
+    }
+    if (row.payload === payload) return id;
+    if (!isOpen(row)) passedOver += 1;
   }
+}
+
+/** So many answers to one key are left unused before a body is taken for one that shows something new each time. */
+const mostPassedOver = 16;
+
+function everChanging(own: string, answers: number): StatewrightError {
+  return new StatewrightError("question_changed", {
+    what: `the question "${own}" showed something else each time it was asked, so that ${answers} answers to it count for nothing`,
+    next: "Show only what stays the same when the body starts again: what comes from the state, from the input, or from a step",
+  });
 }
 
 /** A body that was cancelled, timed out or waits for a person starts no further effect. It may not be listening any more. */

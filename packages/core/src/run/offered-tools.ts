@@ -24,7 +24,11 @@ export function offeredNote(session: Session, shown: readonly ModelTool[]): Pick
   if (first === undefined) return nothingToSay;
   const defined =
     others.length === 0 ? first.defined : new Set(session.plan.toolNodes.flatMap((node) => [...node.defined.keys()]));
-  if (shown.length === defined.size && shown.every(({ name }) => defined.has(name))) return nothingToSay;
+  const isTool = ({ name }: ModelTool): boolean =>
+    session.plan.toolNodes.every(({ final }) => final?.tool.name !== name);
+  // The final call is no tool, and stands with whatever tools there are.
+  const tools = session.plan.toolNodes.every(({ final }) => final === undefined) ? shown : shown.filter(isTool);
+  if (tools.length === defined.size && tools.every(({ name }) => defined.has(name))) return nothingToSay;
   return { offered: shown.map(({ name }) => name) };
 }
 

@@ -14,19 +14,40 @@ export function openCalls(messages: readonly Message[]): {
   const asking = messages[index];
   if (asking?.role !== "assistant") return { renamed: [], calls: [] };
   const content = withOwnIds(asking.content);
-  const answered = new Set(
-    messages.slice(index + 1).flatMap((message) => (message.role === "tool" ? message.callId : [])),
-  );
+  const answered = answeredAfter(messages, index);
   const cut = asking.finish === "length";
-  return {
-    renamed: content === asking.content ? [] : [{ ...asking, content }],
-    calls: content.flatMap((block) =>
-      block.type === "call" && !answered.has(block.id) ? [{ block, cut, message: asking }] : [],
-    ),
-  };
+  const calls: OpenCall[] = [];
+  let place = 0;
+  for (const block of content) {
+    if (block.type !== "call") continue;
+    if (answered?.has(block.id) !== true) calls.push({ block, place, cut, message: asking });
+    place += 1;
+  }
+  return { renamed: content === asking.content ? [] : [{ ...asking, content }], calls };
+}
+
+/** The ids of the calls that were answered behind this message; nothing where none was. */
+function answeredAfter(messages: readonly Message[], index: number): ReadonlySet<string> | undefined {
+  let answered: Set<string> | undefined;
+  for (let next = index + 1; next < messages.length; next++) {
+    const message = messages[next];
+    if (message?.role === "tool") answered = (answered ?? new Set<string>()).add(message.callId);
+  }
+  return answered;
+}
+
+/** What stands for a call below the line of its graph: its task, and its place among the calls of its message. */
+export function callSegment(task: string, place: number): string {
+  return `${task}:${place}`;
+}
+
+/** Whether an event is of a graph that a tool runs: its line has a segment of a call. */
+export function isWithinCall({ withinId }: { readonly withinId?: string }): boolean {
+  return withinId !== undefined && /(^|\/)\d+:\d+:\d+(\/|$)/.test(withinId);
 }
 
 function withOwnIds(content: AssistantMessage["content"]): AssistantMessage["content"] {
+  if (content.length < 2) return content;
   const given = content.flatMap((block) => (block.type === "call" ? [block.id] : []));
   const taken = new Set(given);
   if (taken.size === given.length) return content;

@@ -8,12 +8,13 @@ import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import type { AnswerInput, InterruptShape } from "../define/interrupt.ts";
 import type { Codec } from "../state/codec.ts";
 import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../tool/approval.ts";
+import type { AnswerInput, InterruptShape } from "../tool/interrupt.ts";
 import type { EventView, OpenInterrupt, RunEvent } from "./events.ts";
 import type { LetterInput } from "./inbox.ts";
 import type { Inspector } from "./inspection.ts";
+import type { TextOptions } from "./text-stream.ts";
 
 /** What `run` and `resume` have in common. */
 export interface CommonOptions {
@@ -167,8 +168,11 @@ export interface RunHandle<State, Output = unknown> {
   events(options?: EventsOptions): AsyncIterableIterator<RunEvent>;
   /** The state after each superstep, as the result would show it. */
   values(): AsyncIterableIterator<State>;
-  /** The text that models write, as it comes. */
-  text(): AsyncIterableIterator<string>;
+  /**
+   * The text that models write, as it comes; not that of agents that a tool runs. Where an answer breaks off and is asked for again, or a hook replaces it, a line
+   * says so, or what `voided` gives: no two answers to one request follow each other in silence.
+   */
+  text(options?: TextOptions): AsyncIterableIterator<string>;
   /** Call `listener` with each event until the returned function is called. */
   on(listener: (event: RunEvent) => void): () => void;
   /** Stop: signals fire, no further effect starts, what finished is kept. */

@@ -89,22 +89,28 @@ function readItems(plan: Plan, node: string, state: State, returned: unknown): T
 }
 
 /** A node that says what it writes writes nothing else: `checkGraph` relies on it. */
-function refuseUnlisted(plan: Plan, node: string, listed: readonly string[], writes: readonly Write[]): void {
+export function refuseUnlisted(
+  plan: Plan,
+  node: string,
+  listed: readonly string[],
+  writes: readonly Write[],
+  who: string = `the node "${node}"`,
+): void {
   const other = writes.find(({ channel }) => !listed.includes(channel));
   if (other === undefined) return;
   throw new StatewrightError("undeclared_write", {
-    what: `the node "${node}" in graph "${plan.graph.name}" wrote the channel "${other.channel}", which its writes do not list`,
+    what: `${who} in graph "${plan.graph.name}" wrote the channel "${other.channel}", which its writes do not list`,
     next: `Add "${other.channel}" to the writes of the node, or do not return it`,
     place: { graph: plan.graph.name, node, channel: other.channel },
   });
 }
 
-/** Parse a partial state; throws `unknown_channel` or `invalid_update`. `node` is where it came from. */
-export function readUpdate(plan: Plan, node: string, update: unknown): Write[] {
+/** Parse a partial state; throws `unknown_channel` or `invalid_update`. `node` is where it came from, `who` wrote it. */
+export function readUpdate(plan: Plan, node: string, update: unknown, who: string = `the node "${node}"`): Write[] {
   const place: ErrorPlace = { graph: plan.graph.name, node };
   if (!isPlainObject(update)) {
     throw new StatewrightError("invalid_update", {
-      what: `the node "${node}" returned ${describeValue(update)}, which is not a partial state`,
+      what: `${who} returned ${describeValue(update)}, which is not a partial state`,
       next: "Return an object of channels, a list of them, update(…), goto(…), send(…), or nothing",
       place,
     });
@@ -114,24 +120,30 @@ export function readUpdate(plan: Plan, node: string, update: unknown): Write[] {
     const channel = plan.graph.state.channels[name];
     if (channel === undefined || !Object.hasOwn(plan.graph.state.channels, name)) {
       throw new StatewrightError("unknown_channel", {
-        what: `the node "${node}" wrote the channel "${name}", which the state of graph "${plan.graph.name}" does not have`,
+        what: `${who} wrote the channel "${name}", which the state of graph "${plan.graph.name}" does not have`,
         next: `Channels are ${Object.keys(plan.graph.state.channels)
           .map((known) => `"${known}"`)
           .join(", ")}`,
         place: { ...place, channel: name },
       });
     }
-    if (value !== undefined) writes.push(readWrite(channel, name, value, place));
+    if (value !== undefined) writes.push(readWrite(channel, name, value, place, who));
   }
   return writes;
 }
 
-function readWrite(channel: Channel, name: string, value: unknown, place: ErrorPlace): Write {
+function readWrite(
+  channel: Channel,
+  name: string,
+  value: unknown,
+  place: ErrorPlace,
+  who: string = `the node "${place.node}"`,
+): Write {
   const whole = isOverwrite(value);
   const parsed = parsedBy(() => (whole ? channel.parseValue(value.overwrite) : channel.parse(value)));
   if (!parsed.ok) {
     throw new StatewrightError("invalid_update", {
-      what: `the node "${place.node}" wrote the channel "${name}" with a value that its schema refuses: ${issuesText(parsed.issues)}`,
+      what: `${who} wrote the channel "${name}" with a value that its schema refuses: ${issuesText(parsed.issues)}`,
       next: "Return what the schema asks for, or change the schema",
       place: { ...place, channel: name, ...(parsed.issues[0]?.path ? { path: parsed.issues[0].path } : {}) },
       details: parsed.issues,

@@ -6,9 +6,14 @@ import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import type { NodeRecord } from "../define/graph.ts";
-import type { Expiry } from "../define/interrupt.ts";
-import type { MiddlewareRuntime } from "../tool/middleware.ts";
+import type { Channel } from "../state/channel.ts";
+import type { Expiry } from "../tool/interrupt.ts";
+import type { OpenLedger } from "../tool/ledger.ts";
+import type { Middleware, MiddlewareRuntime } from "../tool/middleware.ts";
 import { whenAborted } from "./abort.ts";
+import { tellCustom } from "./custom-event.ts";
+import type { HookWrites } from "./hook-writes.ts";
+import { openLedger } from "./ledger.ts";
 import type { Session } from "./session.ts";
 
 /** What a body's life is bound to: its signal, and the questions it has asked. */
@@ -37,6 +42,8 @@ export interface TaskScope {
   readonly rest: (cause: StatewrightError) => Promise<never>;
   /** What it has put into the long-term store; absent while it has not used it. */
   longTerm: LongTermChange[] | undefined;
+  /** What the hooks around its model calls have written; absent while they have written nothing. */
+  written: HookWrites | undefined;
   /** Recorded steps whose work has begun and not ended. */
   stepsAtWork: number;
 }
@@ -44,11 +51,15 @@ export interface TaskScope {
 /** A question about to be asked; `id` is unique in its branch. */
 export interface Question {
   readonly id: string;
+  /** Its id in the branch, where it is not a question of this task alone: who asks it beside it waits for the same answer. */
+  readonly place?: string | undefined;
   readonly key: string;
   readonly payload: unknown;
   readonly schema: Json | undefined;
   /** What it is about, in a few characters: an answer to it counts for that, and is asked for again when it is something else. */
   readonly about?: string | undefined;
+  /** The tool whose arguments an answer may change. */
+  readonly tool?: string | undefined;
   /** How long it waits; for ever when absent. */
   readonly expiry?: Expiry | undefined;
 }
@@ -84,8 +95,14 @@ export function pause(session: Session, delayMs: number, signal: AbortSignal = s
   });
 }
 
-/** What the hooks of middleware know beside their subject. */
-export function hookRuntime(session: Session, scope: TaskScope): MiddlewareRuntime {
+/** What the hooks of a middleware know beside their subject. `held` takes what gives back the reservations that are not settled. */
+export function hookRuntime(
+  session: Session,
+  scope: TaskScope,
+  effect: string,
+  middleware: Middleware,
+  held?: Set<() => void>,
+): MiddlewareRuntime {
   const { context, state, world } = session;
   return {
     context,
@@ -94,5 +111,7 @@ export function hookRuntime(session: Session, scope: TaskScope): MiddlewareRunti
     clock: world.clock,
     signal: scope.signal(),
     wait: (ms) => pause(session, ms, scope.signal()),
+    ledger: ((channel: Channel) => openLedger(session, scope, effect, middleware, channel, held)) as OpenLedger,
+    emit: (name, payload) => tellCustom(session, scope.task, name, payload),
   };
 }

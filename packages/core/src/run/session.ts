@@ -6,7 +6,7 @@ import type { ErrorPlace, StatewrightError } from "../base/errors.ts";
 import type { SecretSource } from "../base/injection.ts";
 import type { Mask } from "../base/mask.ts";
 import type { World } from "../base/world.ts";
-import type { Control, RunRow } from "../checkpoint/checkpoint.ts";
+import type { Control, RunRow, Task } from "../checkpoint/checkpoint.ts";
 import type { EffectRow, InterruptRow } from "../checkpoint/journal.ts";
 import type { StateWriter } from "../checkpoint/saved-state.ts";
 import type { CheckpointWrite, Claim, Commit, Store } from "../checkpoint/store.ts";
@@ -19,6 +19,7 @@ import type { EventPlace, EventStream, RunEventBody } from "./events.ts";
 import { heedQueue } from "./heed.ts";
 import type { Inbox } from "./inbox.ts";
 import type { Kernel, Snapshot } from "./kernel.ts";
+import type { LedgerBook } from "./ledger.ts";
 import type { LongTermSide } from "./long-term-side.ts";
 import type { Mailbox } from "./mailbox.ts";
 import type { OnceElsewhere } from "./options.ts";
@@ -77,9 +78,11 @@ export interface ThreadAtWork extends Sequence {
 
 /** Where in the outermost graph an inner one runs. */
 export interface Within {
-  /** The nodes that lead here, outermost first. */
+  /** The nodes and tools that lead here, outermost first. */
   readonly path: readonly string[];
-  /** Stands before the ids of its questions: the tasks that lead here, each with a slash. */
+  /** Its line below the branch: tells the calls of one node or tool from each other. */
+  readonly id: string;
+  /** Stands before the ids of its questions: the tasks and calls that lead here, each with a slash. */
   readonly ids: string;
   /** The step and the task of the outermost graph. */
   readonly step: number;
@@ -88,8 +91,12 @@ export interface Within {
   readonly caller: NonNullable<Control["caller"]>;
   /** Nothing of it is saved, though the run has a store. */
   readonly unsaved: boolean;
+  /** How many calls of tools lead here. */
+  readonly depth: number;
   /** Stops the whole run. */
   readonly abort: AbortController;
+  /** What a hook ends that says abort: the call that it stands in, or the run where it stands around all of it. */
+  readonly endedBy: (hook: Middleware) => AbortController;
 }
 
 /** One run at work. */
@@ -122,6 +129,8 @@ export interface Session {
   readonly line: string;
   /** Present where it runs inside another graph. */
   readonly within: Within | undefined;
+  /** The graph around it, and the task there that it runs in. */
+  readonly around: { readonly session: Session; readonly task: Task } | undefined;
   /** Calls of inner graphs in this process, by line: a next attempt goes on where the last one stopped. */
   readonly inner: Map<string, Session>;
   /** Fires when the run is to stop at the next boundary. */
@@ -136,6 +145,10 @@ export interface Session {
   /** Outcomes of the current step's effects in this process, by journal key: what a node's next attempt is handed. */
   readonly outcomes: Map<string, { readonly value: unknown } | { readonly error: unknown }>;
   readonly limits: { readonly maxSteps: number; readonly maxConcurrency: number };
+  /** Nodes whose agents have begun in this run, where one has in this superstep. */
+  begun: readonly string[] | undefined;
+  /** What hooks have entered into its ledgers since the superstep began; absent while nobody has looked. */
+  ledger: LedgerBook | undefined;
   state: State;
   control: Control;
   snapshot: Snapshot;
@@ -151,7 +164,9 @@ export function emit(session: Session, body: RunEventBody, at?: Pick<EventPlace,
   if (at !== undefined) sequence.toldSeq = at.seq;
   if (!session.events.listening()) return;
   const place = at ?? { seq: sequence.toldSeq, at: session.world.clock.now() };
-  session.events.emit(within === undefined ? { ...body, ...place } : { ...body, ...place, within: nodesOf(within) });
+  session.events.emit(
+    within === undefined ? { ...body, ...place } : { ...body, ...place, within: nodesOf(within), withinId: within.id },
+  );
 }
 
 /** Where in the run something happens, for errors. */
@@ -166,7 +181,7 @@ export function placeOf(session: Session, more: ErrorPlace = {}): ErrorPlace {
   };
 }
 
-/** The nodes that lead to an inner graph, as `research.plan`. */
+/** The nodes and tools that lead to an inner graph, as `research.plan`. */
 export function nodesOf({ path }: Within): string {
   return path.join(".");
 }
@@ -232,7 +247,7 @@ function writeBeside(session: Session, saved: Saved): void {
 /** What one write holds besides the journal rows that wait. */
 export type SessionWrite = Pick<
   Commit,
-  "run" | "checkpoint" | "interrupts" | "timers" | "events" | "taken" | "longTerm" | "release"
+  "run" | "checkpoint" | "interrupts" | "timers" | "events" | "taken" | "givenBack" | "longTerm" | "release"
 >;
 
 /** Hand everything that waits to the store as one commit. A checkpoint takes the outcomes it folds out of the rows. */

@@ -10,8 +10,11 @@ import type { Store } from "../checkpoint/store.ts";
 import type { WrittenBy } from "../checkpoint/thread-image.ts";
 import type { Migration } from "../compile/migration.ts";
 import { type Plan, planOf } from "../compile/plan.ts";
+import { graphOfTool } from "../define/graph-tool.ts";
+import type { Message } from "../model/message.ts";
 import type { Codec } from "../state/codec.ts";
 import { keptBefore } from "./kept-state.ts";
+import { callSegment, openCalls } from "./open-calls.ts";
 import type { State } from "./returns.ts";
 
 /** A line of a thread at its newest checkpoint, as a graph reads it. */
@@ -35,10 +38,13 @@ export interface Stand {
   readonly done: boolean;
 }
 
-/** The graph inside a node: at work for a pending task, or kept for the next call. */
+/** A graph inside: of a node, at work for a pending task or kept for the next call; or of a tool, at work for a call. */
 export interface InnerCall {
+  /** The node, or the tool. */
   readonly node: string;
   readonly task: Task | undefined;
+  /** Of a tool: which of the calls of its message it is. */
+  readonly place?: number;
   /** Absent where the node is no such graph any more. */
   readonly stand: Stand | undefined;
 }
@@ -79,16 +85,23 @@ async function read(source: StandSource, plan: Plan, where: Where, leading: Lead
   const control = deepFreeze(codec.decode(head.control)) as Control;
   const isPending = control.tasks.length > 0;
   const own = head.branch === line;
+  const state = Object.freeze(restoreState(plan.graph.state.channels, codec, rows));
   const questions = isPending && path.length === 0 ? await store.interrupts(thread, line) : [];
   return {
     plan,
     ...where,
     control,
-    state: Object.freeze(restoreState(plan.graph.state.channels, codec, rows)),
+    state,
     channels: new Set(rows.map(({ channel }) => channel)),
     effects: isPending && own ? await store.effects(thread, line, head.step) : [],
     questions: questions.filter(({ step }) => step === head.step),
-    calls: plan.drawing === undefined ? await callsOf(source, plan, where, control, leading) : [],
+    calls:
+      plan.drawing === undefined
+        ? [
+            ...(await callsOf(source, plan, where, control, leading)),
+            ...(await toolCallsOf(source, plan, where, control, state)),
+          ]
+        : [],
     done: false,
   };
 }
@@ -114,6 +127,33 @@ async function callsOf(
       if (head === undefined) continue;
       const call = await callOf(source, plan, { line, path }, task.node, head, control, leading);
       if (call.task?.id === task.id) calls.push(call);
+    }
+  }
+  return calls;
+}
+
+/** The graphs that tools run for calls that have no answer yet. */
+async function toolCallsOf(
+  source: StandSource,
+  plan: Plan,
+  { line, path }: Where,
+  { tasks }: Control,
+  state: State,
+): Promise<readonly InnerCall[]> {
+  const { store, thread } = source;
+  const calls: InnerCall[] = [];
+  for (const task of tasks) {
+    const tools = plan.nodes.get(task.node)?.tools;
+    if (tools === undefined || plan.graph.state.channels["messages"]?.kind !== "messages") continue;
+    for (const { block, place } of openCalls(state["messages"] as readonly Message[]).calls) {
+      const own = `${line}/${callSegment(task.id, place)}`;
+      const head = await store.head(thread, own);
+      if (head === undefined || head.branch !== own) continue;
+      const node = block.name;
+      const graph = graphOfTool(tools.registry.get(node))?.graph();
+      const at = { line: own, path: [...path, node], head };
+      const stand = graph === undefined ? undefined : await read(source, planOf(graph), at, undefined);
+      calls.push({ node, task, place, stand });
     }
   }
   return calls;

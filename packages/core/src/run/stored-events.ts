@@ -50,6 +50,6 @@ function committed(codec: Codec, row: CheckpointWithDeltas): RunEvent {
     durationMs: row.durationMs,
     seq: row.seq,
     at: row.at,
-    ...(caller === undefined ? {} : { within: caller.within }),
+    ...(caller === undefined ? {} : { within: caller.within, withinId: row.branch.slice(row.branch.indexOf("/") + 1) }),
   };
 }

@@ -9,7 +9,7 @@ import { breakpointAt } from "./breakpoints.ts";
 import { answersCalls, commitStep, transition } from "./commit.ts";
 import { mapBounded } from "./concurrency.ts";
 import { recordOf } from "./error-record.ts";
-import { runSubgraph } from "./inner-run.ts";
+import { timeless } from "./expiry.ts";
 import { startsTold } from "./journal.ts";
 import { readOutput } from "./output.ts";
 import type { TaskOutcome } from "./returns.ts";
@@ -63,8 +63,11 @@ async function superstepOf(session: Session): Promise<StepEnd> {
     return { kind: "cancelled", step: { finished, began } };
   settleMachine(session, results);
   const failure = failureOf(session, results);
-  if (failure !== undefined) throw failure;
-  const interrupts = results.flatMap((result) => (result.kind === "interrupted" ? result.interrupts : []));
+  const interrupts = eachOnce(results.flatMap((result) => (result.kind === "interrupted" ? result.interrupts : [])));
+  if (failure !== undefined) {
+    keepQuestions(session, interrupts);
+    throw failure;
+  }
   if (interrupts.length > 0) return { kind: "waiting", interrupts };
   const paused = results.find((result) => result.kind === "paused");
   if (paused !== undefined) return { kind: "paused", cause: paused.cause };
@@ -72,6 +75,18 @@ async function superstepOf(session: Session): Promise<StepEnd> {
   await commitStep(session, finished, began, fatal);
   if (fatal !== undefined) return { kind: "failed", error: fromErrorRecord(fatal) };
   return { kind: "committed", nodes: finished.map(({ task }) => task.node) };
+}
+
+/** What was asked beside a failure stands open with it. Its time has not begun: nobody was told of it. */
+function keepQuestions({ saved }: Session, asked: readonly InterruptRow[]): void {
+  for (const row of asked) if (saved?.interrupts.has(row.id) === false) saved.interrupts.set(row.id, timeless(row));
+}
+
+/** Several tasks may wait for one answer. */
+function eachOnce(interrupts: readonly InterruptRow[]): readonly InterruptRow[] {
+  if (interrupts.length < 2) return interrupts;
+  const ids = new Set<string>();
+  return interrupts.filter(({ id }) => !ids.has(id) && ids.add(id));
 }
 
 /** A write beside the supersteps failed: nothing that comes after it may be told as done. */
@@ -108,16 +123,13 @@ async function runTasks(session: Session): Promise<readonly TaskResult[]> {
   // The result of a `once` node is kept: another branch may ask for it.
   const results =
     tasks.length === 1 && only !== undefined && session.plan.nodes.get(only.node)?.policy.effect !== "once"
-      ? [await runTask(session, only, runInner)]
+      ? [await runTask(session, only, supersteps)]
       : session.onTaskFailure === "abort" && !session.abort.signal.aborted
         ? await runUntilFailure(session, tasks)
         : await mapBounded(tasks, session.limits.maxConcurrency, (task) => runJournaled(session, task));
   if (session.saved !== undefined) await startsTold(session);
   return results;
 }
-
-const runInner: Parameters<typeof runTask>[2] = (session, scope, subgraph) =>
-  runSubgraph(session, scope, subgraph, supersteps);
 
 /** Run tasks until one fails: the signals of the others fire then, and what they would still give is dropped. */
 async function runUntilFailure(session: Session, tasks: readonly Task[]): Promise<readonly TaskResult[]> {
@@ -145,7 +157,7 @@ async function runUntilFailure(session: Session, tasks: readonly Task[]): Promis
 /** A task with siblings: its outcome is journaled as it finishes, and handed back when the step runs again. */
 function runJournaled(session: Session, task: Task): Promise<TaskResult> {
   const { saved } = session;
-  return saved === undefined ? runTask(session, task, runInner) : runSaved(session, saved, task);
+  return saved === undefined ? runTask(session, task, supersteps) : runSaved(session, saved, task);
 }
 
 async function runSaved(session: Session, saved: Saved, task: Task): Promise<TaskResult> {
@@ -155,7 +167,7 @@ async function runSaved(session: Session, saved: Saved, task: Task): Promise<Tas
     return { kind: "done", task, outcome: deepFreeze(saved.codec.decode(known.outcome)) as TaskOutcome };
   }
   const startedAt = session.world.clock.now();
-  const result = await runTask(session, task, runInner);
+  const result = await runTask(session, task, supersteps);
   if (result.kind === "done") journalTask(session, saved, task, result.outcome, startedAt);
   return result;
 }

@@ -8,6 +8,7 @@ import type { LetterKind } from "../checkpoint/letter.ts";
 import { START } from "../define/edge.ts";
 import type { Message } from "../model/message.ts";
 import { admitWrites } from "./admission.ts";
+import { withNewIds } from "./given-messages.ts";
 import { hearsMessages, type Letter } from "./inbox.ts";
 import { openCalls } from "./open-calls.ts";
 import { readUpdate, type State, type Write } from "./returns.ts";
@@ -34,8 +35,9 @@ export async function takeLetters(
   const steering = chosen(session, waiting, "steer");
   const ends = result.tasks.length === 0;
   const choices = [steering, ...(ends ? [chosen(session, waiting, "followUp")] : [])];
-  for (const letters of choices) {
-    if (letters.length === 0) continue;
+  for (const choice of choices) {
+    if (choice.length === 0) continue;
+    const letters = withNewIds(result.state["messages"] as readonly Message[], choice);
     const taking = withLetters(session, letters, again);
     if (taking !== undefined && taking.tasks.length > 0) return { result: taking, letters };
   }
@@ -50,7 +52,7 @@ export function steeringIn(letters: readonly Letter[]): readonly Letter[] {
 /** What steered a thread that no run has taken in: it stands before the input of the next run. */
 export async function lettersBefore(session: Session): Promise<readonly Letter[]> {
   if (!mayTake(session, session.state)) return [];
-  return steeringIn(await lookInto(session));
+  return withNewIds(session.state["messages"] as readonly Message[], steeringIn(await lookInto(session)));
 }
 
 /** What these letters write. */
@@ -59,6 +61,11 @@ export function writesOf({ plan, codec }: Session, letters: readonly Letter[]): 
   const writes = readUpdate(plan, START, { messages: letters.flatMap(({ messages }) => messages) });
   admitWrites(plan, codec, writes, "what was sent to the run for");
   return writes;
+}
+
+/** Whether a message waits that a run takes in at this state, so that it does not end here. */
+export async function isSpokenTo(session: Session, state: State): Promise<boolean> {
+  return mayTake(session, state) && (await lookInto(session)).length > 0;
 }
 
 /** A run that is being ended takes nothing in, and no message comes between calls and their answers. */

@@ -227,7 +227,7 @@ async function writeMigration(taking: TakingOver, to: Migrated): Promise<Claim> 
         durationMs: 0,
         seq,
         at,
-        ...(isOutermost ? {} : { within: each.path.join(".") }),
+        ...(isOutermost ? {} : { within: each.path.join("."), withinId: each.line.slice(each.line.indexOf("/") + 1) }),
       });
     if (isOutermost) head = row;
     id += 1;

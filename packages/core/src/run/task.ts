@@ -4,11 +4,14 @@ import { describeThrown, isError, isStatewrightError, StatewrightError } from ".
 import { isPlainObject } from "../base/json.ts";
 import { type RetryPolicy, retryDelayMs, saysYes } from "../base/retry.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
-import type { NodeRecord, SubgraphRecord } from "../define/graph.ts";
+import type { NodeRecord } from "../define/graph.ts";
 import { admitOutcome } from "./admission.ts";
 import { failed, runAttempt, type TaskResult } from "./attempt.ts";
 import { recordOf } from "./error-record.ts";
+import { withHookWrites } from "./hook-writes.ts";
+import { runSubgraph, type Supersteps } from "./inner-run.ts";
 import { forgetFailure, type LastFailure, savedFailure, saveFailure } from "./last-failure.ts";
+import { withEntries } from "./ledger.ts";
 import { withChanges } from "./long-term.ts";
 import { type Consulted, consultCache } from "./node-cache.ts";
 import { handlerKeys, nodeRuntime } from "./node-runtime.ts";
@@ -18,11 +21,8 @@ import { pause, type TaskScope } from "./scope.ts";
 import { emit, placeOf, type Session } from "./session.ts";
 import { runToolNode } from "./tool-node.ts";
 
-/** Runs the inner graph of a task's node; given from outside, since an inner graph runs tasks. */
-export type RunInner = (session: Session, scope: TaskScope, subgraph: SubgraphRecord) => Promise<unknown>;
-
 /** Run one task. Never rejects: a failure is a result. */
-export async function runTask(session: Session, task: Task, runInner: RunInner): Promise<TaskResult> {
+export async function runTask(session: Session, task: Task, supersteps: Supersteps): Promise<TaskResult> {
   const node = session.plan.nodes.get(task.node);
   if (node === undefined) return { kind: "failed", task, error: unknownNode(session, task) };
   if (session.events.listening())
@@ -54,7 +54,7 @@ export async function runTask(session: Session, task: Task, runInner: RunInner):
       task,
       node,
       attempt,
-      (_, scope) => callBody(session, scope, runInner),
+      (_, scope) => callBody(session, scope, supersteps),
       node.subgraph !== undefined,
     );
     if (result.kind === "done") {
@@ -93,7 +93,9 @@ function completed(
       durationMs: session.world.clock.monotonic() - started,
       reused,
     });
-  return result;
+  // Behind the cache of the node: what was spent for a result is not spent again where it is taken from there.
+  const outcome = withEntries(result.outcome, session, result.task);
+  return outcome === result.outcome ? result : { ...result, outcome };
 }
 
 /** The last failure of a task. Its node's error handler, where it has one, gives the result in its place; it is asked about no cancel. */
@@ -164,14 +166,16 @@ async function handled(session: Session, task: Task, failure: LastFailure, handl
 /** What a body or a handler returned, read and fit to be saved, with what it put into the long-term store. */
 function taken(session: Session, scope: TaskScope, returned: unknown): TaskOutcome {
   const { node } = scope.task;
-  return withChanges(admitOutcome(session, node, readReturn(session.plan, node, session.state, returned)), scope);
+  const outcome = admitOutcome(session, node, readReturn(session.plan, node, session.state, returned));
+  return withChanges(withHookWrites(outcome, scope), scope);
 }
 
-async function callBody(session: Session, scope: TaskScope, runInner: RunInner): Promise<TaskOutcome> {
+async function callBody(session: Session, scope: TaskScope, supersteps: Supersteps): Promise<TaskOutcome> {
   const { node } = scope;
-  if (node.subgraph !== undefined) return taken(session, scope, await runInner(session, scope, node.subgraph));
+  if (node.subgraph !== undefined)
+    return taken(session, scope, await runSubgraph(session, scope, node.subgraph, supersteps));
   if (node.tools !== undefined) {
-    const { returned, failure } = await runToolNode(session, scope, node.tools);
+    const { returned, failure } = await runToolNode(session, scope, node.tools, supersteps);
     const outcome = taken(session, scope, returned);
     return failure === undefined ? outcome : { ...outcome, failure: recordOf(session, failure) };
   }

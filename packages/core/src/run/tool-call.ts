@@ -24,6 +24,8 @@ import type { CallSet } from "./call-set.ts";
 import { askClient } from "./client-call.ts";
 import { onceElsewhere } from "./elsewhere.ts";
 import { execute } from "./execute-call.ts";
+import { isNotYet, withUsage } from "./graph-call.ts";
+import type { Supersteps } from "./inner-run.ts";
 import { inspectCall } from "./inspect-run.ts";
 import { aboutStart, type EffectIdentity, idempotencyKeyOf, perform, takeOver } from "./journal.ts";
 import { createTableKernel, type Kernel } from "./kernel.ts";
@@ -36,12 +38,15 @@ import { journalKey, type Saved, type Session } from "./session.ts";
 /** How a call ended for now: with its one answer, or waiting for a person. */
 export type CallEnd =
   | { readonly kind: "answered"; readonly result: ToolResult }
-  | {
-      readonly kind: "waiting";
-      readonly open: InterruptRow;
+  | (Resting & {
       /** Answer it, where the run was cancelled meanwhile: nobody will be asked. */
       readonly cancel: () => Promise<ToolResult>;
-    };
+    });
+
+/** A call without an answer now: it waits for people, or the graph that it runs stopped at a boundary, as asked. */
+type Resting =
+  | { readonly kind: "waiting"; readonly open: readonly InterruptRow[] }
+  | { readonly kind: "paused"; readonly cause: StatewrightError };
 
 let kernel: Kernel | undefined;
 
@@ -52,6 +57,7 @@ export async function runToolCall(
   node: ToolNode<never, never>,
   open: OpenCall,
   set: CallSet,
+  supersteps: Supersteps,
   skips?: ToolError,
 ): Promise<CallEnd> {
   kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
@@ -69,6 +75,7 @@ export async function runToolCall(
     node,
     tool: toolFor(node, open),
     set,
+    supersteps,
     locks: undefined,
     hasBegun: hasBegun(session, scope, open, known),
     hasSlot: false,
@@ -95,9 +102,9 @@ export async function runToolCall(
   if (skips !== undefined && isSkipped(call)) return skip(call, skips);
   const given = admitted(call);
   const prepared = given instanceof Promise ? await given : given;
-  if (prepared.kind === "waiting") return waiting(call, prepared.open);
+  if (prepared.kind === "waiting") return asks(call, prepared.open);
   const doubt = consultDoubt(call, known);
-  if (doubt !== undefined && "open" in doubt) return waiting(call, doubt.open);
+  if (doubt !== undefined && "open" in doubt) return asks(call, doubt.open);
   const fact = doubt === undefined ? undefined : () => toldResult(call, doubt);
   // A `once` call that had started before a crash stays in doubt, whatever is decided about it today.
   const unrun = known?.effect === "once" ? "once" : "pure";
@@ -108,7 +115,7 @@ export async function runToolCall(
   let { tool } = prepared;
   if (tool.spec.client === true) {
     const asked = askClient(call, tool.spec);
-    if ("open" in asked) return waiting(call, asked.open);
+    if ("open" in asked) return asks(call, asked.open);
     tool = { ...tool, call: asked.output };
   }
   // What the application did is its answer, which is saved: to read it again does nothing.
@@ -118,7 +125,7 @@ export async function runToolCall(
   if (effect === "once" && saved !== undefined && (known === undefined || !inFlight(known))) {
     const journals = onceElsewhere(session, saved);
     const met = journals === undefined ? undefined : meetElsewhere(call, saved, args, await journals);
-    if (met?.kind === "waiting") return waiting(call, met.open);
+    if (met?.kind === "waiting") return asks(call, met.open);
     if (met !== undefined) return { kind: "answered", result: await counted(call, saved, met) };
   }
   const injected = tool.resolve === undefined ? undefined : await tool.resolve(injectionSource(call));
@@ -146,6 +153,10 @@ export async function runToolCall(
       args,
     );
     return { kind: "answered", result };
+  } catch (thrown) {
+    if (!isNotYet(thrown)) throw thrown;
+    const { stop } = thrown;
+    return resting(call, stop.kind === "waiting" ? { kind: stop.kind, open: stop.interrupts } : stop);
   } finally {
     locks?.release();
   }
@@ -170,17 +181,23 @@ async function skip(call: CallAtWork, why: ToolError): Promise<CallEnd> {
   return { kind: "answered", result };
 }
 
-/** The call waits for a person. A cancel answers it like any other, with the after hooks. */
-function waiting(call: CallAtWork, open: InterruptRow): CallEnd {
+/** The call waits for a person. */
+function asks(call: CallAtWork, open: InterruptRow): CallEnd {
+  return resting(call, { kind: "waiting", open: [open] });
+}
+
+/** The call has no answer now. A cancel answers it like any other, with the after hooks. */
+function resting(call: CallAtWork, rest: Resting): CallEnd {
   const cancel = async (): Promise<ToolResult> => {
     if (["before", "waitingHuman", "executing"].includes(call.state())) call.move("call.cancelled");
     call.move("call.settled");
-    const result = await conclude(call, resultOfError(ToolError.cancelled(), facts(call, 0)));
+    const cancelled = resultOfError(ToolError.cancelled(), facts(call, 0));
+    const result = await conclude(call, withUsage(call, cancelled));
     call.move("call.answered");
     event(call, { type: "tool.failed", result });
     return result;
   };
-  return { kind: "waiting", open, cancel };
+  return { ...rest, cancel };
 }
 
 /** What happened on another branch, as this call's result. */
@@ -264,7 +281,7 @@ async function reviewed(call: CallAtWork, middleware: readonly Middleware[], res
     try {
       const replaced = await hook.afterTool?.(
         { call: call.toolCall, tool: call.tool?.spec, result: current },
-        hookRuntime(call.session, call.scope),
+        hookRuntime(call.session, call.scope, call.block.id, hook),
       );
       if (replaced !== undefined && !isResult(replaced))
         throw new TypeError("it returned something else than a result");
@@ -329,6 +346,7 @@ function recorded(
     execute: run,
     reconcile: ask,
     attempts: attemptsOf,
+    goesOn: call.tool?.graph !== undefined,
     artifacts: () => call.artifacts,
     stage: call.state,
   });

@@ -4,11 +4,15 @@ import type { ToolNode } from "../define/tool-node.ts";
 import type { Message, ToolMessage } from "../model/message.ts";
 import type { ToolResult } from "../tool/result.ts";
 import type { ToolError } from "../tool/tool-error.ts";
-import type { OpenCall } from "./call-at-work.ts";
+import { endAgent } from "./agent-hooks.ts";
+import { middlewareAround, type OpenCall } from "./call-at-work.ts";
 import { callSet } from "./call-set.ts";
 import { type AnsweredCalls, failureOfCalls } from "./failed-calls.ts";
+import { answerFinals, isFinal } from "./final-call.ts";
+import type { Supersteps } from "./inner-run.ts";
 import { takeChanges } from "./long-term.ts";
 import { openCalls } from "./open-calls.ts";
+import { readReturn, type Write } from "./returns.ts";
 import type { TaskScope } from "./scope.ts";
 import type { Session } from "./session.ts";
 import { lookForSteering, watchInbox } from "./steering.ts";
@@ -24,26 +28,36 @@ export async function runToolNode(
   session: Session,
   scope: TaskScope,
   node: ToolNode<never, never>,
+  supersteps: Supersteps,
 ): Promise<AnsweredCalls> {
-  const { renamed, calls } = openCalls(session.state["messages"] as readonly Message[]);
-  const ends = await endsOf(session, scope, node, calls);
+  const { renamed, calls: open } = openCalls(session.state["messages"] as readonly Message[]);
+  const calls = node.final === undefined ? open : open.filter((call) => !isFinal(node, call));
+  const ends = await endsOf(session, scope, node, calls, supersteps);
   for (const end of ends) if (end.kind === "failed") throw end.error;
-  const waiting = ends.flatMap((end) => (end.kind === "waiting" ? [end.open] : []));
-  const { aborted, reason } = scope.signal();
-  if (waiting.length > 0 && !aborted) return scope.suspend(waiting);
-  if (waiting.length > 0 && isForResume(reason)) throw reason;
+  if (ends.some((end) => end.kind !== "answered")) {
+    const waiting = ends.flatMap((end) => (end.kind === "waiting" ? end.open : []));
+    const paused = ends.find((end) => end.kind === "paused");
+    const { aborted, reason } = scope.signal();
+    if (waiting.length > 0 && !aborted) return scope.suspend(waiting);
+    if (paused !== undefined && !aborted) return scope.rest(paused.cause);
+    if (isForResume(reason)) throw reason;
+  }
   const results: ToolResult[] = [];
   for (const end of ends) {
     if (end.kind === "answered") results.push(end.result);
-    if (end.kind === "waiting") results.push(await end.cancel());
+    if (end.kind === "waiting" || end.kind === "paused") results.push(await end.cancel());
   }
   takeChanges(session, scope, results);
-  const returned = [
-    { messages: [...renamed, ...results.map((result) => answerMessage(scope, result))] },
-    ...results.flatMap(({ command }) => (command?.update === undefined ? [] : [command.update])),
-    ...results.flatMap(({ command }) => (command?.goto === undefined ? [] : [goto(command.goto)])),
-  ];
-  return { returned, failure: failureOfCalls(session, scope, results) };
+  const returned: unknown[] = [{ messages: [...renamed, ...answersTo(scope, node, open, results)] }];
+  for (const { command } of results) if (command?.update !== undefined) returned.push(command.update);
+  for (const { command } of results) if (command?.goto !== undefined) returned.push(goto(command.goto));
+  const failure = failureOfCalls(session, scope, results);
+  if (node.ends !== undefined && failure === undefined) {
+    const around = middlewareAround(session, node);
+    const said = (): readonly Write[] => readReturn(session.plan, scope.task.node, session.state, returned).writes;
+    if (around.length > 0) await endAgent(session, scope, "tools", around, said, node.ends);
+  }
+  return { returned, failure };
 }
 
 /** How the calls end, in call order: unit by unit, with a look between them whether somebody has spoken. */
@@ -52,6 +66,7 @@ async function endsOf(
   scope: TaskScope,
   node: ToolNode<never, never>,
   calls: readonly OpenCall[],
+  supersteps: Supersteps,
 ): Promise<readonly (CallEnd | ReturnType<typeof asFailure>)[]> {
   const set = callSet(node, calls);
   const stopWatching = watchInbox(session);
@@ -60,7 +75,7 @@ async function endsOf(
     return await mapInUnits(
       node,
       calls,
-      (call) => runToolCall(session, scope, node, call, set, skips).catch(asFailure),
+      (call) => runToolCall(session, scope, node, call, set, supersteps, skips).catch(asFailure),
       async (before) => {
         // The end of a call is told when it is durable: nobody reads of the next one before.
         await set.untilTold(before.filter(({ kind }) => kind === "answered").length, scope.signal());
@@ -76,6 +91,30 @@ function asFailure(error: unknown): { readonly kind: "failed"; readonly error: u
   return { kind: "failed", error };
 }
 
+/** An answer to each call, in call order: those of final calls stand among the results of the others. */
+function answersTo(
+  scope: TaskScope,
+  node: ToolNode<never, never>,
+  open: readonly OpenCall[],
+  results: readonly ToolResult[],
+): readonly ToolMessage[] {
+  const answers = results.map((result) => answerMessage(scope, result));
+  if (answers.length === open.length) return answers;
+  const finals = answerFinals(
+    node,
+    open.filter((call) => isFinal(node, call)),
+    results.some(({ isError }) => isError),
+  );
+  let nth = 0;
+  let other = 0;
+  return open.flatMap((call): readonly ToolMessage[] => {
+    const { id, name } = call.block;
+    const final = isFinal(node, call) ? finals[nth++] : undefined;
+    if (final !== undefined) return [{ role: "tool", id: `${scope.task.id}:${id}`, callId: id, name, ...final }];
+    return answers.slice(other, ++other);
+  });
+}
+
 /** The message that the model reads: content only. Details, value and label stay behind. */
 function answerMessage(scope: TaskScope, result: ToolResult): ToolMessage {
   return {
@@ -85,6 +124,7 @@ function answerMessage(scope: TaskScope, result: ToolResult): ToolMessage {
     name: result.name,
     content: result.content,
     isError: result.isError,
+    ...(result.usage === undefined ? {} : { usage: result.usage }),
     ...(result.terminate === true ? { terminate: true } : {}),
   };
 }

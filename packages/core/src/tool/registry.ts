@@ -178,9 +178,10 @@ function fit<State, Context>(tool: Tool<State, Context>, policy: ToolNames): Too
 
 /** The same tool under another spec; a method keeps its object. */
 function withSpec<State, Context>(tool: Tool<State, Context>, spec: ToolSpec): Tool<State, Context> {
-  const { resolve, reconcile, prepareArguments } = tool;
+  const { resolve, reconcile, prepareArguments, graph } = tool;
   return {
     spec,
+    ...(graph === undefined ? {} : { graph }),
     call: (state, runtime, call) => tool.call(state, runtime, call),
     ...(resolve === undefined ? {} : { resolve: (source) => resolve.call(tool, source) }),
     ...(prepareArguments === undefined ? {} : { prepareArguments: (args) => prepareArguments.call(tool, args) }),

@@ -1,7 +1,7 @@
 /** Results of tools: what a tool may return, and the one shape that it becomes. */
 import { describeThrown, isError } from "../base/errors.ts";
 import { deepFreeze, frozenCopy, isPlainObject, type Json, type JsonObject } from "../base/json.ts";
-import type { ContentBlock, Usage } from "../model/message.ts";
+import { type ContentBlock, mediaIssue, type Usage } from "../model/message.ts";
 import { type ArtifactDraft, type ArtifactRef, draftsOf } from "./artifact-draft.ts";
 import {
   ToolError,
@@ -169,7 +169,7 @@ function contentOf(content: unknown): ToolOutput["content"] | undefined {
 
 /** An image as we spell it, where another system's spelling was used: one that is not known would be dropped later, by one provider only. */
 function imageOf(block: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  if (typeof block["data"] === "string" && typeof block["mimeType"] === "string") return block;
+  if (mediaIssue(block) === undefined) return block;
   const source = isPlainObject(block["source"]) ? block["source"] : block;
   const mimeType = mimeTypeNames.map((name) => source[name]).find((given) => typeof given === "string");
   const data = source["data"] ?? source["base64"] ?? source["Data"];
@@ -212,7 +212,7 @@ function isContentBlock(block: unknown): block is ContentBlock {
       return typeof block["text"] === "string";
     case "image":
     case "file":
-      return typeof block["data"] === "string" && typeof block["mimeType"] === "string";
+      return mediaIssue(block) === undefined;
     case "json":
       return block["value"] !== undefined;
     case "artifact":

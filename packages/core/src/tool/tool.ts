@@ -154,6 +154,8 @@ export interface Tool<State = unknown, Context = unknown> {
    * What cannot be known is a `ToolError` of the kind `unknown_outcome`, which becomes the call's answer: nobody is asked.
    */
   readonly reconcile?: ((state: State, runtime: ToolRuntime<Context>, call: ToolCall) => unknown) | undefined;
+  /** The graph that its calls run in place of `call`, where `graphTool` made it. */
+  readonly graph?: object | undefined;
 }
 
 /** Hidden arguments by name. */

@@ -12,7 +12,9 @@ import {
   modify,
   run,
   toolNode,
+  waiting,
 } from "../../src/index.ts";
+import { failureOf } from "../support/failure.ts";
 import {
   answersIn,
   Chat,
@@ -83,6 +85,28 @@ describe("a person's edit", () => {
     await loop.start().result;
     const end = await loop.again({ approve: { approved: true, args: { cents: 3 } } }).result;
     expect([end.status, ran]).toEqual(["done", [3]]);
+  });
+
+  test("that does not fit the tool is refused at whoever answers, and the question stays open", async () => {
+    const { tools, ran } = shop();
+    const store = memoryStore();
+    const loop = toolLoop({ tools, middleware: [ask], turns, store });
+    const [open] = questions(await loop.start().result);
+    for (const args of [{ cents: "many" }, { cents: 3, tip: 1 }, {}]) {
+      const refused = await failureOf(loop.again({ approve: { approved: true, args } }).result, "invalid_answer");
+      expect(refused.message).toMatch(/args\.(cents|tip): /);
+    }
+    expect(await waiting(store)).toMatchObject([{ id: open?.id }]);
+    const end = await loop.again({ approve: { approved: true, args: { cents: 3 } } }).result;
+    expect([end.status, ran]).toEqual(["done", [3]]);
+  });
+
+  test("beside a no is not looked at", async () => {
+    const { tools, ran } = shop();
+    const loop = toolLoop({ tools, middleware: [ask], turns });
+    await loop.start().result;
+    const end = await loop.again({ approve: { approved: false, args: { cents: "many" } } }).result;
+    expect([end.status, ran]).toEqual(["done", []]);
   });
 
   test("does not answer another question that the same hook has about the new arguments", async () => {

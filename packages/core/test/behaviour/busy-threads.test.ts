@@ -26,7 +26,9 @@ import {
   START,
   type Store,
   sends,
+  steer,
   task,
+  textOf,
   toolNode,
 } from "../../src/index.ts";
 import { eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
@@ -508,6 +510,47 @@ describe("E27 rollback", () => {
         Object.values(steps[3]?.changes ?? {}).map((delta) => delta?.kind),
         name,
       ).toContain("replace");
+    }
+  });
+
+  test("what the run had taken in from its inbox is not lost: it waits again, and the next run takes each letter once", async () => {
+    const State = defineState({ messages: messages(), word: z.string().default("") });
+    const graph = defineGraph({ name: "told", state: State, interrupts: { ok: z.boolean() } })
+      .nodes({
+        first: () => ({}),
+        second: async ({ word }, { interrupt }) => {
+          if (word === "ask") await interrupt("ok");
+          if (word === "fail") throw new Error("no");
+        },
+      })
+      .edges({ [START]: "first", first: "second", second: END });
+    const saidIn = ({ messages: all }: { readonly messages: readonly Message[] }): readonly string[] =>
+      all.flatMap((message) => (message.role === "user" ? [textOf(message)] : []));
+    for (const word of ["ask", "fail"]) {
+      const store = memoryStore();
+      const at = { store, thread: "t" };
+      await run(graph, { ...at, input: { word: "" } }).result;
+      await steer(graph, { ...at, input: "before the run" });
+      const busy = run(graph, { ...at, input: { word } });
+      await busy.steer("to the run");
+      await busy.followUp("when it ends");
+      await busy.result.then(
+        ({ status }) => expect(status).toBe("waiting"),
+        (error) => expect(error).toBeDefined(),
+      );
+      expect(saidIn((await getState(graph, at)).state), word).toEqual(["before the run", "to the run"]);
+      expect(
+        (await store.inbox("t", "main")).map(({ kind }) => kind),
+        word,
+      ).toEqual(["followUp"]);
+      const next = await run(graph, { ...at, input: { word: "new" }, onBusy: "rollback" }).result;
+      expect(saidIn(next.state), word).toEqual(["before the run", "to the run"]);
+      // What nobody takes in goes on waiting, and nothing is left of what was.
+      const { lines } = await store.image("t");
+      expect(
+        lines.flatMap(({ letters }) => letters.map(({ kind, taken }) => [kind, taken])),
+        word,
+      ).toEqual([["followUp", undefined]]);
     }
   });
 

@@ -21,6 +21,7 @@ import {
 } from "xstate";
 import {
   type Commit,
+  defineMigration,
   durable,
   fork,
   getState,
@@ -496,6 +497,107 @@ describe("promises beside each other", () => {
     const renamed = durable(createMachine({ id: "order", initial: "paying", states: { paying: {} } }), { version: 2 });
     const moved = await failureOf(resume(renamed, { store: peer, thread: "t", world }).result, "needs_migration");
     expect(moved.message).toContain('stands in "charging"');
+  });
+});
+
+describe("E50 a machine drawn by hand under a newer version", () => {
+  const first = setup({
+    types: { context: {} as { cents: number }, events: {} as { type: "SIGN" } },
+  }).createMachine({
+    id: "deal",
+    initial: "asked",
+    context: { cents: 900 },
+    states: {
+      asked: { on: { SIGN: "over" }, after: { 5000: "late" } },
+      late: { on: { SIGN: "over" } },
+      over: { type: "final" },
+    },
+  });
+  const second = setup({
+    types: { context: {} as { euros: number }, events: {} as { type: "SIGN" } },
+  }).createMachine({
+    id: "deal",
+    initial: "review",
+    context: { euros: 0 },
+    states: {
+      review: {
+        initial: "legal",
+        states: { legal: { on: { SIGN: "#deal.over" }, after: { 5000: "#deal.late" } } },
+      },
+      late: { on: { SIGN: "over" } },
+      over: { type: "final" },
+    },
+  });
+  const [v1, v2] = [durable(first, { version: 1 }), durable(second, { version: 2 })];
+  const toV2 = defineMigration({
+    from: v1,
+    to: v2,
+    nodes: { asked: "review.legal" },
+    state: (old) => ({ context: { euros: old.context.cents / 100 } }),
+  });
+
+  test("goes on where it stood, its state renamed, its context made new, and its delay still due at its time", async () => {
+    const world = virtualWorld();
+    for (const signs of [true, false]) {
+      const store = memoryStore();
+      await run(v1, { store, thread: "t", world }).result;
+      const [{ dueAt } = { dueAt: 0 }] = await store.timers({});
+      const refused = await failureOf(
+        resume(v2, { store: store.peer(), thread: "t", world }).result,
+        "needs_migration",
+      );
+      expect(refused.message).toContain('stands in "asked"');
+      if (!signs) await world.advance(5_000);
+      const answers = signs ? { answers: { SIGN: {} } } : {};
+      const end = await resume(v2, { store, thread: "t", world, migrations: [toV2], ...answers }).result;
+      expect(end.state.context).toEqual({ euros: 9 });
+      expect([end.status, end.state.value]).toEqual(signs ? ["done", "over"] : ["waiting", "late"]);
+      expect(dueAt).toBe(1_005_000);
+      const sources: string[] = [];
+      for await (const step of history(v2, { store, thread: "t" })) sources.push(step.source);
+      expect(sources).toEqual(["step", "migration", "input"]);
+    }
+  });
+
+  test("a promise that is under way under a name of its state is not lost: the run is parked, and the older machine goes on with it", async () => {
+    const world = virtualWorld();
+    const store = memoryStore();
+    const of = (state: string, version: number, charge: () => Promise<string>) => {
+      const states = { [state]: { invoke: { src: "charge", onDone: "over" } }, over: { type: "final" } };
+      const actors = { charge: fromPromise(charge) };
+      return durable(createMachine({ id: "deal", initial: state, states } as never).provide({ actors } as never), {
+        version,
+      });
+    };
+    const old = of("charging", 1, () => new Promise(() => undefined));
+    leftToDie(run(old, { store, thread: "t", world }).result);
+    await world.settle();
+    store.crash();
+    const peer = store.peer();
+    const now = of("paying", 2, async () => "twice");
+    const migrations = [defineMigration({ from: old, to: now, nodes: { charging: "paying" } as never })];
+    const parked = await failureOf(
+      resume(now, { store: peer, thread: "t", world, migrations }).result,
+      "needs_migration",
+    );
+    expect(parked.message).toContain('the actor "0.deal.charging" is under way');
+    const asked = await resume(now, { store: peer, thread: "t", world, older: [old] }).result;
+    expect(asked).toMatchObject({ status: "waiting", interrupts: [{ key: "in_doubt" }] });
+  });
+
+  test("a migration of it that means more than states and context is refused", async () => {
+    const refused = (more: object) =>
+      failureOf(
+        () => defineMigration({ from: v1, to: v2, state: () => ({ context: { euros: 1 } }), ...more } as never),
+        "invalid_option",
+      );
+    expect((await refused({ interrupts: { SIGN: "SIGN" } })).message).toContain("renames more than states");
+    expect((await refused({ nodes: { asked: "gone" } })).message).toContain('"gone"');
+    const store = memoryStore();
+    await run(v1, { store, thread: "t" }).result;
+    const moves = defineMigration({ from: v1, to: v2, state: () => ({ context: { euros: 1 }, value: "over" }) });
+    const failed = await failureOf(resume(v2, { store, thread: "t", migrations: [moves] }).result, "migration_failed");
+    expect(failed.message).toContain("only the context is given");
   });
 });
 

@@ -124,9 +124,9 @@ describe("an engine", () => {
     let looks = 0;
     const watched: Store = {
       ...store,
-      runs: (filter) => {
-        if (filter?.status === "queued" && filter.thread === undefined) looks += 1;
-        return store.runs(filter);
+      claimable: (page) => {
+        if (page.kind === "queued") looks += 1;
+        return store.claimable(page);
       },
     };
     const host = engine({ store: watched, graphs: [graph, ticker], world, pollMs: 10_000 });

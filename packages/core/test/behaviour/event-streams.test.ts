@@ -172,6 +172,7 @@ const place = { seq: 1, at: 0 };
 const delta = (task: string, text: string): RunEvent => ({
   ...place,
   type: "message.delta",
+  messageId: "m",
   kind: "text",
   node: "model",
   task,

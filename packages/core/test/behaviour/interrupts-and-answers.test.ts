@@ -5,6 +5,7 @@ import {
   defineGraph,
   defineState,
   END,
+  getState,
   goto,
   gotos,
   join,
@@ -16,7 +17,9 @@ import {
   START,
   type Store,
   sends,
+  subgraph,
   task,
+  waiting,
 } from "../../src/index.ts";
 import { eventsOf, failureOf, only } from "../support/failure.ts";
 import { fromJavaScript } from "../support/from-javascript.ts";
@@ -44,9 +47,27 @@ const payment = defineGraph({
   })
   .edges({ [START]: "approve", approve: gotos("pay", "decline"), pay: END, decline: END });
 
-async function waiting(store: MemoryStore = memoryStore()): Promise<MemoryStore> {
+async function waits(store: MemoryStore = memoryStore()): Promise<MemoryStore> {
   expect((await run(payment, { store, thread: "t", input: { amount: 5 } }).result).status).toBe("waiting");
   return store;
+}
+
+/** A node that asks about one item after another, in an order of its own for each pass. */
+function itemsInTurn(order: (pass: number) => readonly string[]) {
+  let pass = 0;
+  return defineGraph({
+    name: "items",
+    state: defineState({ log: list(z.string()) }),
+    interrupts: { ok: z.string() },
+  })
+    .nodes({
+      a: async (_state, { interrupt }) => {
+        const said: string[] = [];
+        for (const item of order(pass++)) said.push(`${item}: ${await interrupt("ok", { payload: item })}`);
+        return { log: said.sort() };
+      },
+    })
+    .edges({ [START]: "a", a: END });
 }
 
 describe("asking", () => {
@@ -301,14 +322,14 @@ describe("asking", () => {
 describe("answering", () => {
   test("E29 an answer is matched by key or by id", async () => {
     for (const name of ["approve", "0:0:approve"]) {
-      const store = await waiting();
+      const store = await waits();
       const { state } = await resume(payment, { store, thread: "t", answers: { [name]: { ok: true } } }).result;
       expect(state.log).toEqual(["paid"]);
     }
   });
 
   test("E29 an answer that fails the schema is refused and the question stays open", async () => {
-    const store = await waiting();
+    const store = await waits();
     const error = await failureOf(
       resume(payment, { store, thread: "t", answers: { approve: { ok: "yes" as never } } }).result,
       "invalid_answer",
@@ -396,7 +417,7 @@ describe("answering", () => {
   });
 
   test("E29 answering what was never asked, a finished thread or an unknown one is a typed error", async () => {
-    const store = await waiting();
+    const store = await waits();
     const open = await failureOf(
       resume(payment, { store, thread: "t", answers: fromJavaScript({ nothing: 1 }) }).result,
       "unknown_interrupt",
@@ -416,7 +437,7 @@ describe("answering", () => {
 
   test("E30 of two clients that answer at the same moment exactly one wins", async () => {
     for (const peers of [false, true]) {
-      const store = await waiting();
+      const store = await waits();
       const other: Store = peers ? store.peer() : store;
       const answers = await Promise.allSettled([
         resume(payment, { store, thread: "t", answers: { approve: { ok: true } } }).result,
@@ -474,5 +495,146 @@ describe("answering", () => {
     const answers = Object.fromEntries(first.interrupts.map(({ id, payload }) => [id, `yes to ${payload}`]));
     const { state } = await resume(graph, { store, thread: "t", answers }).result;
     expect(state.log).toEqual(["x: yes to x", "y: yes to y", "z: yes to z"]);
+  });
+
+  test("an answer is never given to a question of its key that showed something else, though only one was asked before", async () => {
+    const graph = itemsInTurn((pass) => (pass === 0 ? ["x", "y"] : ["y", "x"]));
+    const store = memoryStore();
+    const asked: unknown[] = [];
+    let result = await run(graph, { store, thread: "t" }).result;
+    while (result.status === "waiting") {
+      const [question] = result.interrupts;
+      asked.push(question?.payload);
+      const answers = { [question?.id ?? ""]: `yes to ${question?.payload}` };
+      result = await resume(graph, { store, thread: "t", answers }).result;
+    }
+    expect(asked).toEqual(["x", "y"]);
+    expect(result.state.log).toEqual(["x: yes to x", "y: yes to y"]);
+  });
+
+  test("in whatever order a body asks after each answer, each question is asked once and gets its own answer", async () => {
+    for (let seed = 1; seed <= 50; seed++) {
+      const { random } = virtualWorld();
+      const items = ["a", "b", "c", "d"];
+      for (let skip = 0; skip < seed; skip++) random.next();
+      const byChance = () => items.map((item) => ({ item, at: random.next() })).sort((one, other) => one.at - other.at);
+      const graph = itemsInTurn(() => byChance().map(({ item }) => item));
+      const store = memoryStore();
+      const asked: unknown[] = [];
+      let result = await run(graph, { store, thread: "t" }).result;
+      while (result.status === "waiting") {
+        asked.push(...result.interrupts.map(({ payload }) => payload));
+        const answers = Object.fromEntries(result.interrupts.map(({ id, payload }) => [id, `yes to ${payload}`]));
+        result = await resume(graph, { store, thread: "t", answers }).result;
+      }
+      expect(asked.sort(), `seed ${seed}`).toEqual(items);
+      expect(result.state.log, `seed ${seed}`).toEqual(items.map((item) => `${item}: yes to ${item}`));
+    }
+  });
+
+  test("a yes to what was shown does not count when the body shows something else after the resume", async () => {
+    const graph = itemsInTurn((pass) => [pass === 0 ? "pay 5" : "pay 500"]);
+    const store = memoryStore();
+    await run(graph, { store, thread: "t" }).result;
+    const second = await resume(graph, { store, thread: "t", answers: { ok: "yes" } }).result;
+    expect(second).toMatchObject({ status: "waiting", interrupts: [{ id: "0:0:ok:2", payload: "pay 500" }] });
+    const done = await resume(graph, { store, thread: "t", answers: { ok: "no" } }).result;
+    expect(done.state.log).toEqual(["pay 500: no"]);
+  });
+
+  test("what the run does not wait for any more is answered by its id only", async () => {
+    const graph = itemsInTurn((pass) => [["pay 5", "pay 500", "pay 5"][pass] ?? "pay 500"]);
+    const store = memoryStore();
+    await run(graph, { store, thread: "t" }).result;
+    const second = await resume(graph, { store, thread: "t" }).result;
+    expect(second).toMatchObject({ status: "waiting", interrupts: [{ id: "0:0:ok:2", payload: "pay 500" }] });
+    await resume(graph, { store, thread: "t", answers: { ok: "to 500", "0:0:ok": "to 5" } }).result;
+    expect((await getState(graph, { store, thread: "t" })).state.log).toEqual(["pay 5: to 5"]);
+  });
+
+  test("a body that shows something else each time is told so, after 16 answers that count for nothing", async () => {
+    const graph = itemsInTurn((pass) => [`at ${pass}`]);
+    const store = memoryStore();
+    let result = await run(graph, { store, thread: "t" }).result;
+    for (let asked = 1; asked < 16; asked++) {
+      expect(result.status).toBe("waiting");
+      result = await resume(graph, { store, thread: "t", answers: { ok: "yes" } }).result;
+    }
+    const failing = resume(graph, { store, thread: "t", answers: { ok: "yes" } }).result;
+    expect(await failureOf(failing, "question_changed")).toMatchObject({ place: { node: "a", thread: "t" } });
+  });
+});
+
+describe("beside a failing sibling", () => {
+  const failsOnce = (expiresMs?: number) => {
+    let passes = 0;
+    let shown = 0;
+    return defineGraph({
+      name: "beside",
+      state: defineState({ log: list(z.string()) }),
+      interrupts: { ok: { answer: z.string(), ...(expiresMs === undefined ? {} : { expiresMs, onExpire: "nobody" }) } },
+    })
+      .nodes({
+        asks: async (_state, { interrupt, step }) => {
+          const item = await step("item", () => `item ${++shown}`);
+          return { log: [`${item}: ${await interrupt("ok", { payload: item })}`] };
+        },
+        fails: () => {
+          passes += 1;
+          if (passes === 1) throw new Error("not yet");
+          return { log: ["went well"] };
+        },
+      })
+      .edges({ [START]: ["asks", "fails"], asks: END, fails: END });
+  };
+
+  test("a question stands open, is seen, and takes the answer with which the failed run is resumed", async () => {
+    const graph = failsOnce();
+    const store = memoryStore();
+    await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+    const seen = await getState(graph, { store, thread: "t" });
+    expect(seen).toMatchObject({ status: "failed", interrupts: [{ id: "0:0:ok", key: "ok", payload: "item 1" }] });
+    expect(await waiting(store)).toEqual([]);
+    const done = await resume(graph, { store, thread: "t", answers: { ok: "yes" } }).result;
+    expect(done).toMatchObject({ status: "done", state: { log: ["item 1: yes", "went well"] } });
+  });
+
+  test("without an answer it is the same question when the run waits for it", async () => {
+    const graph = failsOnce();
+    const store = memoryStore();
+    await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+    const [open] = (await getState(graph, { store, thread: "t" })).interrupts;
+    const waits = await resume(graph, { store, thread: "t" }).result;
+    expect(waits).toMatchObject({ status: "waiting", interrupts: [{ ...open }] });
+    expect(await waiting(store)).toMatchObject([{ id: "0:0:ok", thread: "t" }]);
+  });
+
+  test("its time begins when people are told of it", async () => {
+    const world = virtualWorld();
+    const graph = failsOnce(1_000);
+    const store = memoryStore();
+    await failureOf(run(graph, { store, world, thread: "t" }).result, "node_failed");
+    expect(await store.timers({})).toEqual([]);
+    await world.advance(5_000);
+    const waits = await resume(graph, { store, world, thread: "t" }).result;
+    expect(waits.status).toBe("waiting");
+    const dueAt = world.clock.now() + 1_000;
+    expect(await store.timers({})).toMatchObject([{ id: "0:0:ok", dueAt }]);
+    await world.advance(1_000);
+    const done = await resume(graph, { store, world, thread: "t" }).result;
+    expect(done.state.log).toEqual(["item 1: nobody", "went well"]);
+  });
+
+  test("of an inner graph it stands open with the run that failed", async () => {
+    const inner = failsOnce();
+    const graph = defineGraph({ name: "outer", state: defineState({ log: list(z.string()) }) })
+      .nodes({ call: subgraph(inner, { input: () => ({}), output: ({ log }) => ({ log }) }) })
+      .edges({ [START]: "call", call: END });
+    const store = memoryStore();
+    await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+    const { interrupts } = await getState(graph, { store, thread: "t" });
+    expect(interrupts).toMatchObject([{ key: "call.ok", payload: "item 1" }]);
+    const done = await resume(graph, { store, thread: "t", answers: { "call.ok": "yes" } }).result;
+    expect(done.state.log).toEqual(["item 1: yes", "went well"]);
   });
 });

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { overlaid } from "../../src/checkpoint/long-term-overlay.ts";
 import {
   createCodec,
   defineGraph,
@@ -11,6 +12,7 @@ import {
   fork,
   join,
   type LongTerm,
+  type LongTermChange,
   list,
   longTerm,
   longTermStore,
@@ -113,7 +115,7 @@ test("a superstep that does not use it gives the store nothing of it, and asks i
   };
   const store: Store = {
     ...inner,
-    longTerm: { get: refuse, page: refuse, write: refuse, sweep: refuse },
+    longTerm: { get: refuse, page: refuse, refresh: refuse, write: refuse, sweep: refuse },
     commit: (commit, told) => {
       commits.push(commit);
       inner.commit(commit, told);
@@ -807,4 +809,28 @@ test("what a task sees of its own changes is what everybody sees after its super
     ),
     { seed: 7, numRuns: 100 },
   );
+});
+
+test("a body that puts and reads in turn looks at each of its changes once, however many it has made", async () => {
+  let looked = 0;
+  const under = {
+    get: async () => undefined,
+    page: async () => [],
+    refresh: async () => [],
+  };
+  const changes: LongTermChange[] = [];
+  const counted = new Proxy(changes, {
+    get: (of, name) => {
+      if (typeof name === "string" && /^\d+$/.test(name)) looked += 1;
+      return Reflect.get(of, name) as unknown;
+    },
+  });
+  const reader = overlaid(under, counted);
+  const put = (n: number): LongTermChange => ({ put: { namespace: "n/", key: `k${n}`, value: `${n}`, updatedAt: n } });
+  for (let n = 0; n < 500; n++) {
+    changes.push(put(n));
+    expect((await reader.get({ namespace: "n/", key: `k${n}` }, 1))?.value).toBe(`${n}`);
+    await reader.page({ namespace: "n/", deep: true, at: 1, limit: 10 });
+  }
+  expect(looked).toBe(500);
 });

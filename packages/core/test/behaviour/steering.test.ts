@@ -586,6 +586,8 @@ describe("taking in", () => {
         (error: unknown) => (isStatewrightError(error) ? error.code : error),
       );
     expect(await codeOf(handle.steer([]))).toBe("invalid_input");
+    expect(await codeOf(handle.steer(""))).toBe("invalid_input");
+    expect(await codeOf(handle.followUp(" \n"))).toBe("invalid_input");
     expect(await codeOf(handle.steer(7 as never))).toBe("invalid_input");
     expect(await codeOf(handle.steer([{ role: "assistant", id: "x", content: [], finish: "stop" }]))).toBe(
       "invalid_input",

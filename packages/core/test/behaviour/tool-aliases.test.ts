@@ -1,8 +1,23 @@
 /** Names that only one provider sees. */
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { defineTool, memoryStore, toolRegistry } from "../../src/index.ts";
-import { answersIn, call, eventsOf, talk, textIn, toolLoop } from "../support/tool-loop.ts";
+import {
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  defineTool,
+  END,
+  type Model,
+  type ModelRequest,
+  memoryStore,
+  messages,
+  route,
+  run,
+  START,
+  toolNode,
+  toolRegistry,
+} from "../../src/index.ts";
+import { answersIn, call, eventsOf, talk, textIn, toolLoop, user } from "../support/tool-loop.ts";
 
 function weather(seen: string[] = []) {
   return defineTool({
@@ -103,4 +118,33 @@ test("S1.9 results become the same canonical messages, whatever provider asked f
     ["tool", "c", "plain", false],
   ]);
   for (const other of answers) expect(other).toEqual(first);
+});
+
+test("a tool that a provider knows already has its alias too, and is hidden with the tool that answers it", async () => {
+  const registry = toolRegistry([weather(), plain]).alias("acme", "get_weather", "GetWeather");
+  const own = { name: "get_weather", id: "acme.weather", args: {} };
+  const requests: ModelRequest[] = [];
+  const model: Model = {
+    id: "acme/large",
+    respond: async (request) => {
+      requests.push(request);
+      return { content: [{ type: "text", text: "ok" }], finish: "stop" };
+    },
+  };
+  const hiding = defineMiddleware({ name: "hiding", selectTools: () => ["plain"] });
+  const graph = defineGraph({ name: "asking", state: defineState({ messages: messages() }) })
+    .nodes({
+      model: async (state, runtime) => {
+        const request = { messages: state.messages, tools: registry.forModel(), providerTools: [own] };
+        await runtime.model({ model, request }, "first");
+        return { messages: [await runtime.model({ model, request, middleware: [hiding] })] };
+      },
+      tools: toolNode({ tools: registry }),
+    })
+    .edges({ [START]: "model", model: route(["tools", END], () => END), tools: END });
+  await run(graph, { input: { messages: [user("go")] } }).result;
+  expect(requests.map(({ tools, providerTools }) => [tools.length, providerTools])).toEqual([
+    [2, [{ ...own, name: "GetWeather" }]],
+    [1, []],
+  ]);
 });

@@ -108,6 +108,34 @@ describe("an item that ends", () => {
     expect(await notes.list()).toEqual([]);
   });
 
+  test("that is swept between the read and its refresh is over for the reader, and one that is not lives on", async () => {
+    const world = virtualWorld();
+    const store = memoryStore();
+    const sweeps = async (): Promise<void> => {
+      await world.advance(1_000);
+      await store.longTerm.sweep(world.clock.now(), 10);
+    };
+    let between: (() => Promise<void>) | undefined;
+    const refresh: typeof store.longTerm.refresh = async (touches) => {
+      await between?.();
+      return store.longTerm.refresh(touches);
+    };
+    const root = longTermStore({ longTerm: { ...store.longTerm, refresh } }, { world });
+    const notes = root.under("n");
+    for (const read of [
+      () => notes.get("live"),
+      async () => (await notes.list())[0],
+      async () => (await root.search())[0],
+    ]) {
+      between = undefined;
+      await notes.put("live", "word", { ttlMs: 1_000, refreshOnRead: true });
+      await world.advance(999);
+      expect((await read())?.expiresAt).toBe(world.clock.now() + 1_000);
+      between = sweeps;
+      expect(await read()).toBeUndefined();
+    }
+  });
+
   test("is swept when its own last end has come, whatever ends were put, taken back and moved before", async () => {
     const key = fc.constantFrom("a", "b", "c", "d", "e");
     const change = fc.oneof(

@@ -13,6 +13,7 @@ import {
   sends,
   task,
   toolNode,
+  toolRegistry,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 
@@ -145,6 +146,14 @@ test("a tool node finds its calls in the channel messages", async () => {
       Chat,
     ),
   ).toEqual(["empty_tool_node tools"]);
+});
+
+test("a tool node of an empty registry is sound: tools may come later", () => {
+  const tools = toolNode<{ messages: readonly never[] }>({ tools: toolRegistry() });
+  const graph = defineGraph({ name: "later", state: defineState({ messages: messages() }) })
+    .nodes({ tools: tools as never })
+    .edges({ [START]: "tools", tools: END } as never);
+  expect(graph.tools).toEqual([]);
 });
 
 test("a command's edge may end the branch, so that a node with nothing else has a way out", () => {

@@ -1,40 +1,56 @@
 import { expect, test } from "vitest";
 import { memoryStore, type RunRow, type Store } from "../../src/index.ts";
-import { engineStops, findRuns } from "../../src/resume/serving.ts";
+import { createFinder, findRuns } from "../../src/resume/serving.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
-function rowAt(index: number): RunRow {
+const rows = Array.from({ length: 6_000 }, (_, index): RunRow & { readonly kind: string } => {
   const common = { id: `r${index}`, branch: "main", graph: "g", version: 1, attempt: 1, startedAt: index };
-  const drained = { code: "drained", kind: "run", name: "E", message: "", details: { reason: engineStops } } as const;
-  if (index % 3 === 0) return { ...common, thread: `q${index % 30}`, status: "queued" };
-  if (index % 3 === 1) return { ...common, thread: `p${index}`, status: "paused" };
-  return { ...common, thread: `d${index}`, status: "paused", error: drained };
+  if (index % 3 === 0) return { ...common, thread: `q${index}`, status: "queued", kind: "queued" };
+  if (index % 3 === 1) return { ...common, thread: `c${index}`, status: "crashed", kind: "crashed" };
+  return { ...common, thread: `d${index}`, status: "paused", kind: "drained" };
+});
+
+/** A store that counts what is read of it. */
+function counted() {
+  const asked: number[] = [];
+  const claimable: Store["claimable"] = async ({ kind, after, limit }) => {
+    const fitting = rows.filter((row) => row.kind === kind);
+    const from = after === undefined ? 0 : fitting.findIndex(({ id }) => id === after.id) + 1;
+    const page = fitting.slice(from, from + limit);
+    asked.push(page.length);
+    return page;
+  };
+  return { asked, store: { ...memoryStore(), claimable } };
 }
 
-test("what there is to do is found page by page, the oldest first, whatever else a store holds", async () => {
-  // Newest first, as a store lists them.
-  const rows = Array.from({ length: 6_000 }, (_, index) => rowAt(index)).reverse();
-  const asked: number[] = [];
-  const runs: Store["runs"] = async ({ status = [], before, limit = 1 } = {}) => {
-    const wanted: readonly string[] = typeof status === "string" ? [status] : status;
-    const fitting = rows.filter((row) => wanted.includes(row.status));
-    const from = before === undefined ? 0 : fitting.findIndex(({ id }) => id === before.id) + 1;
-    asked.push(limit);
-    return fitting.slice(from, from + limit);
-  };
+test("what there is to do is found page by page, the oldest first", async () => {
   const world = virtualWorld();
   let turns = 0;
   const soon = (work: () => void): void => {
     turns += 1;
     world.schedule.soon(work);
   };
-  const schedule = { ...world.schedule, soon };
-  const found = await findRuns({ ...memoryStore(), runs }, { ...world, schedule });
-  expect(found.queued.map(({ id }) => id)).toEqual(["r0", "r3", "r6", "r9", "r12", "r15", "r18", "r21", "r24", "r27"]);
-  expect(found.left).toHaveLength(2_000);
-  expect(found.left.slice(0, 3).map(({ id }) => id)).toEqual(["r2", "r5", "r8"]);
-  expect(found.parked).toEqual([]);
+  const { asked, store } = counted();
+  const found = await findRuns(store, { ...world, schedule: { ...world.schedule, soon } });
+  expect([found.queued.length, found.left.length, found.parked.length]).toEqual([2_000, 4_000, 0]);
+  expect(found.left.slice(0, 2).map(({ id }) => id)).toEqual(["r1", "r4"]);
   // Between pages the event loop goes on.
-  expect(turns).toBe(asked.length - 2);
+  expect(turns).toBe(asked.length - 4);
   expect(turns).toBeGreaterThan(10);
+});
+
+test("a look of an engine reads a bounded number of rows, and after as many looks as that takes it has seen all", async () => {
+  const { asked, store } = counted();
+  const finder = createFinder(store, 100);
+  const seen = new Map<string, number>();
+  let looks = 0;
+  for (let more = true; more; looks++) {
+    const before = asked.length;
+    const found = await finder.next();
+    expect(asked.slice(before).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(400);
+    for (const { id } of [...found.queued, ...found.left]) seen.set(id, (seen.get(id) ?? 0) + 1);
+    more = found.more;
+  }
+  expect([looks, seen.size, Math.max(...seen.values())]).toEqual([21, 6_000, 1]);
+  expect((await finder.next()).queued[0]?.id).toBe("r0");
 });

@@ -38,3 +38,35 @@ test("two lists that go on from the same one know nothing of each other", () => 
     false,
   ]);
 });
+
+test("lists that begin alike and hold the same messages elsewhere are told apart", () => {
+  const before = appended([], fresh(0, 100, -1));
+  expect(hasAnyOf(before, fresh(100, 1, -1))).toBe(false);
+  const [left, right] = [message("left", false), message("right", true)];
+  const lists = [[left], [right, left], [left, right], [right]].map((added) => appended(before, added));
+  expect(lists.map((list) => [hasAnyOf(list, [left]), hasAnyOf(list, [right]), hasNotes(list)])).toEqual([
+    [true, false, false],
+    [true, true, true],
+    [true, true, true],
+    [false, true, true],
+  ]);
+});
+
+test("a list that is gone on from twice is looked through once", () => {
+  let looks = 0;
+  const counted = fresh(0, 100, -1).map((said) => ({
+    ...said,
+    get id() {
+      looks += 1;
+      return said.id;
+    },
+  }));
+  const before = appended([], counted);
+  const more = fresh(100, 1, -1);
+  expect(hasAnyOf(before, more)).toBe(false);
+  const first = looks;
+  const next = appended(before, more);
+  expect([hasAnyOf(before, more), hasAnyOf(next, more)]).toEqual([false, true]);
+  expect(hasAnyOf(appended(before, more), fresh(101, 1, -1))).toBe(false);
+  expect(looks).toBe(first);
+});

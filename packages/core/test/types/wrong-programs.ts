@@ -295,7 +295,7 @@ wrong("a wrong overwrite", () => {
 });
 wrong("a message of a wrong shape", () => {
   start.nodes({ a: () => ({ messages: [{ role: "system", id: "1", content: "hi" }] }) });
-  // @ts-expect-error Type 'string' is not assignable to type 'readonly (FileBlock | ImageBlock | TextBlock)[]'
+  // @ts-expect-error Type 'string' is not assignable to type 'readonly (TextBlock | FileBlock | ImageBlock)[]'
   start.nodes({ a: () => ({ messages: [{ role: "user", id: "1", content: "hi" }] }) });
 });
 wrong("a text", () => {

@@ -36,6 +36,19 @@ console.log(show(await people.search({ text: "CREME eat*" })));
 console.log(show(await people.search({ filter: { kind: "food", since: { gte: 2020 } } })));
 console.log(show(await people.search({ text: "oslo", filter: { "address.city": "Oslo" } })));
 
+// what a text is about: a real one asks a model
+const animals = ["cat", "kitten", "roof"];
+const embed = (texts: readonly string[]) =>
+  texts.map((text) => [animals.some((word) => text.includes(word)) ? 1 : 0, text.includes("tax") ? 1 : 0, 0]);
+
+// search by nearness
+const near = sqliteStore(":memory:", { longTerm: { embed, dimensions: 3 } });
+const notes = longTermStore(near).under("notes");
+await notes.put("cat", { text: "A cat sleeps on the roof", kind: "animal" });
+await notes.put("tax", { text: "The tax is due in May", kind: "money" });
+for (const { key, score } of await notes.search({ near: "kitten", limit: 1 })) console.log(key, score?.toFixed(2));
+near.close();
+
 // an end
 await ann.put("code", "4711", { ttlMs: 60_000, refreshOnRead: true, index: false });
 await ann.delete("home");

@@ -1,30 +1,34 @@
-/** A local server that speaks Anthropic's wire format: asks for the weather, then says what the tool answered. */
+/** A local server that speaks Anthropic's wire format: asks for the weather, once or in several calls, then says what the tool answered. */
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** The server's address for a client, every request body that it got, and the key of each. */
+/** The server's address for a client, every request body that it got, and the path and the key of each. */
 export interface AnthropicServer {
   readonly baseUrl: string;
   readonly requests: readonly unknown[];
+  readonly paths: readonly (string | undefined)[];
   readonly keys: readonly unknown[];
   close(): Promise<void>;
 }
 
 /** Start it on a free port of the loopback. */
-export async function anthropicServer(): Promise<AnthropicServer> {
+export async function anthropicServer({ calls = 1 } = {}): Promise<AnthropicServer> {
   const requests: unknown[] = [];
+  const paths: (string | undefined)[] = [];
   const keys: unknown[] = [];
   const server = createServer(async (request, response) => {
     const body = await bodyOf(request);
     requests.push(body);
+    paths.push(request.url);
     keys.push(request.headers["x-api-key"]);
     response.writeHead(200, { "content-type": "text/event-stream" });
-    for (const event of answerTo(body)) response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+    for (const event of answerTo(body, calls))
+      response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
     response.end();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
-  return { baseUrl: `http://127.0.0.1:${port}/v1`, requests, keys, close: () => closed(server) };
+  return { baseUrl: `http://127.0.0.1:${port}/v1`, requests, paths, keys, close: () => closed(server) };
 }
 
 type WireEvent = { readonly type: string; readonly [key: string]: unknown };
@@ -38,10 +42,11 @@ interface WireBlock {
   readonly content?: unknown;
 }
 
-function answerTo(request: WireRequest): readonly WireEvent[] {
+function answerTo(request: WireRequest, calls: number): readonly WireEvent[] {
   const last = request.messages.at(-1)?.content;
   const result = typeof last === "object" ? last.find((block) => block.type === "tool_result") : undefined;
-  if (result === undefined) return message("tool_use", callBlock());
+  if (result === undefined)
+    return message("tool_use", Array.from({ length: calls }, (_, nth) => callBlock(nth)).flat());
   return message("end_turn", textBlock(`The tool says: ${textOf(result.content)}`));
 }
 
@@ -50,7 +55,7 @@ function textOf(content: unknown): string {
   return Array.isArray(content) ? content.map((block: { readonly text?: string }) => block.text ?? "").join("") : "";
 }
 
-function message(stopReason: string, block: readonly WireEvent[]): readonly WireEvent[] {
+function message(stopReason: string, blocks: readonly WireEvent[]): readonly WireEvent[] {
   return [
     {
       type: "message_start",
@@ -65,22 +70,22 @@ function message(stopReason: string, block: readonly WireEvent[]): readonly Wire
         usage: { input_tokens: 10, output_tokens: 1 },
       },
     },
-    ...block,
-    { type: "content_block_stop", index: 0 },
+    ...blocks,
     { type: "message_delta", delta: { stop_reason: stopReason, stop_sequence: null }, usage: { output_tokens: 8 } },
     { type: "message_stop" },
   ];
 }
 
-function callBlock(): readonly WireEvent[] {
+function callBlock(index: number): readonly WireEvent[] {
   return [
     {
       type: "content_block_start",
-      index: 0,
-      content_block: { type: "tool_use", id: "toolu_1", name: "get_weather", input: {} },
+      index,
+      content_block: { type: "tool_use", id: `toolu_${index + 1}`, name: "get_weather", input: {} },
     },
-    { type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: '{"city":' } },
-    { type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: '"Oslo"}' } },
+    { type: "content_block_delta", index, delta: { type: "input_json_delta", partial_json: '{"city":' } },
+    { type: "content_block_delta", index, delta: { type: "input_json_delta", partial_json: '"Oslo"}' } },
+    { type: "content_block_stop", index },
   ];
 }
 
@@ -93,6 +98,7 @@ function textBlock(text: string): readonly WireEvent[] {
       index: 0,
       delta: { type: "text_delta", text: piece },
     })),
+    { type: "content_block_stop", index: 0 },
   ];
 }
 

@@ -1,7 +1,7 @@
 /** What every store must do with the inbox of a branch: letters that anyone posts, and that leave it with the checkpoint that takes them in. */
 import type { Store } from "@statewright/core";
 import { refused, same } from "./assert.ts";
-import { checkpoint, fork, interrupt, letter, release, request, start, tell } from "./store-rows.ts";
+import { checkpoint, fork, interrupt, letter, release, request, run, start, tell } from "./store-rows.ts";
 import { type StoreTest, sharedTest, storeTest } from "./store-test.ts";
 
 const waiting = async (store: Store, thread = "t", branch = "main"): Promise<string> =>
@@ -92,6 +92,63 @@ export const inboxTests: readonly StoreTest[] = [
       ["l1", ""],
       "the inboxes, after the fork took its own",
     );
+  }),
+
+  sharedTest(
+    "what a run took in waits again, each at its old place, in the write that takes the run back",
+    async ({ store, crash }) => {
+      const held = await start(store, "t");
+      for (const id of ["l1", "l2", "l3", "l4"]) await store.post({ thread: "t", ...letter({ id }) });
+      const given = await store.inbox("t", "main");
+      await held.commit({ checkpoint: checkpoint(1, undefined), taken: ["l3", "l1"] });
+      await held.commit({ checkpoint: checkpoint(2, 1), taken: ["l4"] });
+      await held.commit({ run: { ...run("r1"), status: "failed", endedAt: 500 }, release: true });
+      const next = crash();
+      same(await waiting(next), "l2", "the inbox of the failed run");
+      const { epoch, nextSeq: seq, head } = await next.claim(request("t"));
+      const end = {
+        run: { ...run("r1"), status: "cancelled", endedAt: 600 } as const,
+        checkpoint: checkpoint(3, 2, { seq }),
+      };
+      same(head?.id, 2, "where it stands");
+      const fenced = tell(next, { thread: "t", branch: "main", epoch: epoch + 1, seq, ...end, givenBack: "r1" });
+      await refused(fenced, "fenced", "a write that is refused");
+      same(await waiting(next), "l2", "after a write that was refused");
+      await tell(next, { thread: "t", branch: "main", epoch, seq, ...end, givenBack: "r1", release: true });
+      same(await next.inbox("t", "main"), given, "the inbox after it");
+    },
+  ),
+
+  storeTest("what a run took in is gone when it has ended, and with another run", async ({ store }) => {
+    const held = await start(store, "t");
+    for (const id of ["l1", "l2"]) await store.post({ thread: "t", ...letter({ id }) });
+    await held.commit({ checkpoint: checkpoint(1, undefined), taken: ["l1"] });
+    await held.commit({ run: { ...run("r1"), status: "done", endedAt: 500 } });
+    await held.commit({ run: run("r2") });
+    await held.commit({ checkpoint: checkpoint(2, 1, { run: "r2" }), givenBack: "r1" });
+    same(await waiting(store), "l2", "the inbox");
+    await held.commit({ checkpoint: checkpoint(3, 2, { run: "r2" }), taken: ["l2"] });
+    await store.post({ thread: "t", ...letter({ id: "l2", at: 900 }) });
+    await held.commit({ checkpoint: checkpoint(4, 3, { run: "r2" }), givenBack: "r2" });
+    same(
+      (await store.inbox("t", "main")).map(({ id, at }) => [id, at]),
+      [["l2", 900]],
+      "a letter that was sent again meanwhile is one",
+    );
+  }),
+
+  storeTest("a copy of a thread holds what its run took in, and may yet give back", async ({ store }) => {
+    const held = await start(store, "t");
+    await store.post({ thread: "t", ...letter({ id: "l1" }) });
+    await held.commit({ checkpoint: checkpoint(1, undefined), taken: ["l1"] });
+    await held.commit({ run: { ...run("r1"), status: "failed", endedAt: 500 }, release: true });
+    const image = await store.image("t");
+    await store.insert({ ...image, id: "copy" });
+    same(await waiting(store, "copy"), "", "the inbox of the copy");
+    const { epoch, nextSeq: seq } = await store.claim(request("copy"));
+    const back = { checkpoint: checkpoint(2, 1, { seq }), givenBack: "r1", release: true };
+    await tell(store, { thread: "copy", branch: "main", epoch, seq, ...back });
+    same(await waiting(store, "copy"), "l1", "the inbox of the copy, once its run was taken back");
   }),
 
   storeTest("what cannot be posted is refused, and nothing of it stays", async ({ store }) => {

@@ -144,6 +144,18 @@ export const longTermTests: readonly StoreTest[] = [
     },
   ),
 
+  storeTest(
+    "a refresh says of each item whether it still is there, and lets it live longer at once",
+    async ({ store }) => {
+      await put(store, row("diet", { expiresAt: 300, refreshMs: 100 }), row("job"), row("over", { expiresAt: 250 }));
+      const touches = ["diet", "job", "over", "none"].map((key) => ({ ...diet, key, at: 260, expiresAt: 360 }));
+      same(await store.longTerm.refresh(touches), ["kept", "kept", "gone", "gone"], "what became of them");
+      same((await store.longTerm.get(diet, 359))?.expiresAt, 360, "the new end");
+      await store.longTerm.sweep(400, 10);
+      same(await store.longTerm.refresh(touches.slice(0, 1)), ["gone"], "one that was swept");
+    },
+  ),
+
   storeTest("a sweep removes what is over and nothing else, and so does a write, some at a time", async ({ store }) => {
     const rows = Array.from({ length: 100 }, (_, index) => row(`k${index}`, { expiresAt: 200 + index }));
     await put(store, ...rows, row("stays"));

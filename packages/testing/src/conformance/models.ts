@@ -1,4 +1,4 @@
-/** What every adapter of models must do with tools: run each test against an adapter of your own. */
+/** What every adapter of models must do with tools and files: run each test against an adapter of your own. */
 import {
   type ContentBlock,
   defineTool,
@@ -10,6 +10,7 @@ import {
   type ModelRequest,
   type Schema,
   toolRegistry,
+  type UserMessage,
 } from "@statewright/core";
 import { holds, same } from "./assert.ts";
 
@@ -140,6 +141,22 @@ export const modelConformance: readonly ModelTest[] = [
     holds(wire.includes("Here it is"), "the request does not have the text beside the image");
     holds(wire.includes("c2VudGluZWw=") || wire.includes("image/png"), "the image is gone without a word");
   }),
+
+  modelTest(
+    "a file of a person reaches the model, or is named where it reads none: by bytes and by address",
+    async (open) => {
+      const { model, wires } = await open([said]);
+      const file = { type: "file", mimeType: "application/pdf" } as const;
+      const content: UserMessage["content"] = [
+        { ...file, data: "c2VudGluZWw=" },
+        { ...file, url: "https://files.example/report.pdf" },
+      ];
+      await ask(model, [{ role: "user", id: "u1", content }]);
+      const [wire = ""] = wires();
+      holds(wire.includes("c2VudGluZWw=") || wire.includes("application/pdf"), "the bytes are gone without a word");
+      holds(wire.includes("files.example/report.pdf"), "the address is gone without a word");
+    },
+  ),
 ];
 
 function modelTest(name: string, run: (open: OpenModel) => Promise<void>): ModelTest {

@@ -73,6 +73,20 @@ export const questionTests: readonly StoreTest[] = [
     same(await ids(store), [], "a question of a run that was cancelled, while the next one waits");
   }),
 
+  storeTest(
+    "what was asked beside a failure is kept with the failed run, and listed once it waits",
+    async ({ store }) => {
+      const thread = await start(store, "t");
+      const asked = interrupt({ id: "beside", about: "a1", tool: "pay" });
+      await thread.commit({ run: { ...run("r1"), status: "failed", endedAt: 500 }, interrupts: [asked] });
+      same(await store.interrupts("t", "main"), [asked], "the questions of the branch");
+      same(await ids(store), [], "while it has failed");
+      await thread.commit({ run: { ...run("r1"), status: "running" } });
+      await asks(thread, [asked], false);
+      same(await ids(store), ["beside"], "when it waits");
+    },
+  ),
+
   storeTest("questions of a branch are its own", async ({ store }) => {
     const thread = await start(store, "t");
     await thread.step(1);

@@ -3,6 +3,7 @@ import type { EffectRow, Store } from "@statewright/core";
 import { artifactTests } from "./artifacts.ts";
 import { refused, same } from "./assert.ts";
 import { childLineTests } from "./child-lines.ts";
+import { claimableTests } from "./claimable.ts";
 import { eventTests } from "./events.ts";
 import { inboxTests } from "./inbox.ts";
 import { longTermTests } from "./long-term.ts";
@@ -408,6 +409,7 @@ export const storeConformance: readonly StoreTest[] = [
   ...childLineTests,
 
   ...questionTests,
+  ...claimableTests,
   ...queueTests,
   ...longTermTests,
   ...inboxTests,

@@ -144,7 +144,7 @@ export const toolConformance: readonly ToolTest[] = [
     holds(images.length > 0, `the answer of "${tool}" has no image: ${textOf(answers[0])}`);
     for (const block of images)
       holds(
-        block.type === "image" && /^image\//.test(block.mimeType) && /^[A-Za-z0-9+/]+=*$/.test(block.data),
+        block.type === "image" && /^image\//.test(block.mimeType) && /^[A-Za-z0-9+/]+=*$/.test(block.data ?? ""),
         `an image of "${tool}" is not base64 with a type`,
       );
   }),

@@ -84,13 +84,24 @@ function watchRegistry(
 type Tools = ReadonlyMap<string, AnyTool>;
 
 interface AsksModels {
-  readonly model: (call: { readonly model: Model }, key?: string) => Promise<unknown>;
+  readonly model: (call: ModelAsked, key?: string) => Promise<unknown>;
 }
 
 /** The runtime of a body in which every model is `model`; its other parts, getters too, are the original's. */
 function withModel(runtime: AsksModels, model: Model): AsksModels {
-  const asks: AsksModels["model"] = (call, key) => runtime.model({ ...call, model }, key);
+  const asks: AsksModels["model"] = (call, key) => runtime.model(asking(model, call), key);
   return Object.create(runtime, { model: { value: asks, enumerable: true } }) as AsksModels;
+}
+
+/** A call of a model, or a turn of an agent, which makes its call when its hooks have been called. */
+type ModelAsked =
+  | { readonly model: Model; readonly prepare?: undefined }
+  | { readonly prepare: (state: never) => object | Promise<object> };
+
+function asking(model: Model, call: ModelAsked): ModelAsked {
+  const { prepare } = call;
+  if (prepare === undefined) return { ...call, model };
+  return { ...call, prepare: async (state) => ({ ...(await prepare(state)), model }) };
 }
 
 function watchTool(tool: AnyTool, { alive, executed }: Instruments): AnyTool {

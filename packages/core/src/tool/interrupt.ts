@@ -1,7 +1,9 @@
 /** Interrupts: questions to a person that a graph declares by key, with the schema of the answer and of what is shown. */
 import { StatewrightError } from "../base/errors.ts";
-import { type DeepReadonly, describeValue } from "../base/json.ts";
-import { issuesText, parseWith, type Schema, type SchemaInput, type SchemaOutput } from "../base/schema.ts";
+import { checkId } from "../base/ids.ts";
+import { type DeepReadonly, describeValue, isPlainObject } from "../base/json.ts";
+import { checkOptions } from "../base/options.ts";
+import { isSchema, issuesText, parseWith, type Schema, type SchemaInput, type SchemaOutput } from "../base/schema.ts";
 
 /** An interrupt: the schema of its answer, or more about it. */
 export type InterruptDeclaration =
@@ -69,6 +71,33 @@ export function expiryOf(declared: InterruptDeclaration): Expiry | undefined {
   // Its definition has looked: a schema that has changed its mind since gives no answer.
   return { ms, answer: parsed.ok ? { value: parsed.value } : undefined };
 }
+
+/** Throws `invalid_option` for what declares no questions. `owner` is what declares them. */
+export function checkInterrupts(owner: string, interrupts: unknown): void {
+  if (interrupts === undefined) return;
+  if (!isPlainObject(interrupts)) {
+    throw new StatewrightError("invalid_option", {
+      what: `the interrupts of ${owner} are ${describeValue(interrupts)}`,
+      next: "Give interrupts: { key: schema }",
+    });
+  }
+  for (const [key, declared] of Object.entries(interrupts)) {
+    checkId(`interrupt of ${owner}`, key);
+    if (isSchema(declared)) continue;
+    if (isPlainObject(declared) && isSchema(declared["answer"])) {
+      const named = `the interrupt "${key}" of ${owner}`;
+      checkOptions(named, declared, interruptOptions);
+      checkExpiry(named, declared as Exclude<InterruptDeclaration, Schema>);
+      if (declared["payload"] === undefined || isSchema(declared["payload"])) continue;
+    }
+    throw new StatewrightError("invalid_option", {
+      what: `the interrupt "${key}" of ${owner} is declared by ${describeValue(declared)}, which is not a schema`,
+      next: "Give the schema of its answer, or { answer: schema, payload: schema }",
+    });
+  }
+}
+
+const interruptOptions = ["answer", "payload", "expiresMs", "onExpire"] as const;
 
 /** Throws `invalid_option` for a time that is none, or an answer after it that the question does not take. */
 export function checkExpiry(owner: string, declared: Exclude<InterruptDeclaration, Schema>): void {

@@ -1,0 +1,147 @@
+/** What the agents of the examples promise, beyond what their scenes show. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { isStatewrightError, memoryStore, sqliteStore, textOf } from "statewright";
+import { expect, onTestFinished, test } from "vitest";
+import { chat, tell } from "../../src/agents/chat.ts";
+import { invoiceReader } from "../../src/agents/extraction.ts";
+import { type Library, research } from "../../src/agents/research.ts";
+import { smallLibrary } from "../../src/agents/scenes.ts";
+import { type Bank, supportDesk } from "../../src/agents/support.ts";
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), "agents-"));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+test("memories outlive the process, and are those of one user", async () => {
+  const file = join(folder(), "chat.db");
+  const summariser = scriptedModel([say("A summary.")]);
+  const first = sqliteStore(file);
+  const model = scriptedModel([call("remember", { topic: "diet", text: "Ann is a vegetarian." }), say("Noted.")]);
+  await tell(chat(model, { store: first, summariser }), { userId: "ann", thread: "a1", words: "I eat no meat." });
+  first.close();
+
+  const second = sqliteStore(file);
+  const known = scriptedModel(({ messages }) =>
+    say(messages.some((message) => textOf(message).includes("vegetarian")) ? "known" : "unknown"),
+  );
+  const later = chat(known, { store: second, summariser });
+  expect(await tell(later, { userId: "ann", thread: "a2", words: "What do I eat?" })).toBe("known");
+  expect(await tell(later, { userId: "bob", thread: "b1", words: "What do I eat?" })).toBe("unknown");
+  second.close();
+});
+
+const orders = { of: () => [{ id: "7", cents: 9_900, item: "Headphones" }] };
+const secrets = { get: () => "bank-key-1234567" };
+const context = { customerId: "c1" };
+
+test("a person who says no keeps the money, and the model reads why", async () => {
+  const paid: string[] = [];
+  const bank: Bank = {
+    refund: async ({ orderId }) => {
+      paid.push(orderId);
+      return { receipt: "r1" };
+    },
+  };
+  const model = scriptedModel([call("refund", { orderId: "7", cents: 9_900 }), say("I cannot do that.")]);
+  const desk = supportDesk(model, { store: memoryStore(), orders, bank });
+  await desk.run({ thread: "t", input: "My money, please.", context, secrets }).result;
+  const answers = { approve: { approved: false, reason: "they were returned broken" } };
+  const { state } = await desk.resume({ thread: "t", context, secrets, answers }).result;
+  expect(paid).toEqual([]);
+  expect(state.messages.map(textOf)).toEqual([
+    "My money, please.",
+    "",
+    expect.stringContaining("they were returned broken"),
+    "I cannot do that.",
+  ]);
+});
+
+test("the next process pays once, no model sees the card, and the key of the bank is not in the file", async () => {
+  const file = join(folder(), "support.db");
+  const paid: string[] = [];
+  const bank: Bank = {
+    refund: async ({ key, idempotencyKey }) => {
+      expect(key).toBe("bank-key-1234567");
+      paid.push(idempotencyKey);
+      return { receipt: "r1" };
+    },
+  };
+  const script = [call("refund", { orderId: "7", cents: 9_900 }), say("Done.")];
+  const first = sqliteStore(file);
+  const model = scriptedModel(script);
+  const input = "Please refund to my card 4111 1111 1111 1111.";
+  const { status } = await supportDesk(model, { store: first, orders, bank }).run({
+    thread: "t",
+    input,
+    context,
+    secrets,
+  }).result;
+  expect(status).toBe("waiting");
+  expect(JSON.stringify(model.requests)).not.toContain("4111 1111 1111 1111");
+  first.close();
+
+  const second = sqliteStore(file);
+  const desk = supportDesk(scriptedModel(script), { store: second, orders, bank });
+  const resumed = await desk.resume({ thread: "t", context, secrets, answers: { approve: true } }).result;
+  expect(resumed.status).toBe("done");
+  await expect(desk.resume({ thread: "t", context, secrets, answers: { approve: true } }).result).rejects.toThrow();
+  expect(paid).toHaveLength(1);
+  second.close();
+  expect(readFileSync(file).includes("bank-key-1234567")).toBe(false);
+});
+
+test("a researcher that was stopped is no answer: the lead reads what it had found", async () => {
+  const lead = scriptedModel([
+    call("look_into", { task: "Do they work in the north?" }),
+    ({ messages }) => {
+      const last = messages.at(-1);
+      const isRefused = last?.role === "tool" && last.isError;
+      return call("final_answer", { title: "Heat pumps", findings: [], open: [isRefused ? "stopped" : "answered"] });
+    },
+  ]);
+  const reader = scriptedModel(({ messages }) => call("search_library", { words: `north ${messages.length}` }));
+  const { output } = await research({ lead, reader }, { library: smallLibrary, store: memoryStore() }).run({
+    thread: "t",
+    input: "Should I buy one?",
+  }).result;
+  expect(output?.open).toEqual(["stopped"]);
+  expect(reader.requests).toHaveLength(8);
+});
+
+test("the lead and its researchers spend from one budget", async () => {
+  const lead = scriptedModel(() => call("look_into", { task: "Do they work in the north?" }));
+  const reader = scriptedModel(({ messages }) => {
+    const found = messages.some(({ role }) => role === "tool");
+    return found ? say("They do [s1].") : call("search_library", { words: "north" });
+  });
+  const library: Library = smallLibrary;
+  const { ended, output } = await research({ lead, reader }, { library, store: memoryStore() }).run({
+    thread: "t",
+    input: "Should I buy one?",
+  }).result;
+  expect({ ended, output }).toMatchObject({ ended: { by: "budget" }, output: undefined });
+  expect(lead.requests.length + reader.requests.length).toBe(60);
+});
+
+test("an invoice that never adds up fails with all that was wrong, and nothing is lost", async () => {
+  const wrong = {
+    number: "1",
+    date: "2026-03-02",
+    currency: "EUR",
+    lines: [{ text: "Paper", cents: 1 }],
+    totalCents: 2,
+  };
+  const model = scriptedModel(() => call("final_answer", wrong));
+  const error: unknown = await invoiceReader(model)
+    .run({ input: "Invoice 1" })
+    .result.catch((thrown: unknown) => thrown);
+  expect(isStatewrightError(error, "invalid_output") && error.details).toMatchObject({
+    wrong: Array.from({ length: 3 }, () => expect.stringContaining("the lines do not add up to it")),
+  });
+  expect(model.requests).toHaveLength(3);
+});

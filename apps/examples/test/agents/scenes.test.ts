@@ -1,0 +1,88 @@
+/** What `npm run example` shows of each agent. */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import {
+  chatScene,
+  invoiceScene,
+  providersScene,
+  researchScene,
+  reviewScene,
+  supportScene,
+} from "../../src/agents/scenes.ts";
+import type { Print } from "../../src/print.ts";
+
+async function shown(scene: (print: Print) => Promise<void>): Promise<readonly string[]> {
+  let text = "";
+  await scene((piece) => {
+    text += piece;
+  });
+  return text.trimEnd().split("\n");
+}
+
+test("what was said in one conversation is known in the next", async () => {
+  expect(await shown(chatScene)).toEqual([
+    "monday, Ann: I am a vegetarian, by the way.",
+    "monday, assistant: Noted: no meat for you.",
+    "friday, Ann: What shall I cook tonight?",
+    "friday, assistant: How about mushroom risotto?",
+  ]);
+});
+
+test("two researchers work at the same time, and the report names their sources", async () => {
+  expect(await shown(researchScene)).toEqual([
+    "look_into",
+    "look_into",
+    "  search_library",
+    "  search_library",
+    "- They work in hard winters. [s1]",
+    "- They cost 8,000 to 15,000 euros. [s2]",
+    "? How loud they are",
+  ]);
+});
+
+test("a large refund waits for a person", async () => {
+  const [status, question = "", ...rest] = await shown(supportScene);
+  expect(status).toBe("waiting");
+  expect(JSON.parse(question)).toMatchObject({
+    tool: "refund",
+    args: { orderId: "7", cents: 9_900 },
+    reason: "9900 cents is more than 50 euros",
+  });
+  expect(rest).toEqual(["done: Your 99 euros are on their way."]);
+});
+
+test("the last commit of a repository is reviewed", async () => {
+  const root = mkdtempSync(join(tmpdir(), "review-"));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  const who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
+  const git = (...args: string[]) => execFileSync("git", ["-C", root, ...who, ...args], { stdio: "ignore" });
+  git("init", "-q");
+  mkdirSync(join(root, "src"));
+  for (const [text, message] of [
+    ["export const rate = 0.2;\n", "A rate"],
+    ["export const rate = 2;\n", "Another rate"],
+  ] as const) {
+    writeFileSync(join(root, "src/rate.ts"), text);
+    git("add", ".");
+    git("commit", "-qm", message);
+  }
+  expect(await shown((print) => reviewScene(print, { root }))).toEqual([
+    "request_changes",
+    "src/rate.ts:1 risk: A scripted reviewer has read it.",
+  ]);
+});
+
+test("an invoice that did not add up is read again", async () => {
+  expect(await shown(invoiceScene)).toEqual(["Paper 12.5", "Freight 5", "2026-17: 17.5 EUR"]);
+});
+
+test("the second provider answers when the first is overloaded", async () => {
+  expect(await shown(providersScene)).toEqual([
+    "first/model: overloaded, then first/model",
+    "first/model: overloaded, then second/model",
+    "Good morning.",
+  ]);
+});

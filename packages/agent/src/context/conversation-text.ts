@@ -1,0 +1,41 @@
+/** A conversation as text that another model reads: who said what, which tools were called, what they gave. */
+import { type ContentBlock, type Message, textOf } from "@statewright/core";
+
+/** How much of one result or one call's arguments is shown. */
+const longest = 4_000;
+
+/** One message as a paragraph. */
+export function messageText(message: Message): string {
+  switch (message.role) {
+    case "assistant":
+      return [
+        ...(textOf(message) === "" ? [] : [`assistant: ${textOf(message)}`]),
+        ...message.content.flatMap((block) =>
+          block.type === "call" ? `assistant calls ${block.name}: ${cut(block.raw ?? JSON.stringify(block.args))}` : [],
+        ),
+      ].join("\n");
+    case "tool":
+      return `${message.isError ? "error of" : "result of"} ${message.name}: ${cut(message.content.map(blockText).join("\n"))}`;
+    case "user":
+      return `user: ${message.content.map(blockText).join("\n")}`;
+    default:
+      return `system: ${message.content}`;
+  }
+}
+
+function blockText(block: ContentBlock): string {
+  switch (block.type) {
+    case "text":
+      return block.text;
+    case "json":
+      return JSON.stringify(block.value);
+    case "artifact":
+      return `[artifact ${block.ref.handle}, ${block.ref.name}] ${block.preview}`;
+    default:
+      return `[${block.type}]`;
+  }
+}
+
+function cut(text: string): string {
+  return text.length <= longest ? text : `${text.slice(0, longest)} […]`;
+}

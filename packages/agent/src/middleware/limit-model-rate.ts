@@ -1,0 +1,53 @@
+/** Not more than so many requests to a model, or so many tokens, in so much time: providers refuse what is more. */
+import { checkOptions, defineMiddleware, type Middleware, type ModelRequest, optionNames } from "@statewright/core";
+import { checkCount, checkTime, needOneOf, unfitOption } from "../check-option.ts";
+import { type CountTokens, tokenMeter } from "../context/count-tokens.ts";
+import { tokenLedger } from "../context/token-ledger.ts";
+import { rateGate } from "../rate-gate.ts";
+
+/** What `limitModelRate` takes. */
+export interface LimitModelRateOptions {
+  /** How many requests may begin within `perMs`. */
+  readonly requests?: number;
+  /** How many tokens requests and replies may have within `perMs`. A request counts by its estimate until its usage is known. */
+  readonly tokens?: number;
+  /** Default a minute. */
+  readonly perMs?: number;
+  /** Tokens of a text, by the model's own tokenizer. Default {@link estimateTokens}. */
+  readonly countTokens?: CountTokens;
+}
+
+/**
+ * Let requests wait for their turn, over all runs that have this middleware in this process. Register it last, so that only
+ * what is sent takes a turn. A cancel ends the wait, and the turn is another's. A request that failed and is made again by `retry` takes no other turn.
+ */
+export function limitModelRate(options: LimitModelRateOptions): Middleware {
+  checkOptions(
+    "limitModelRate",
+    options,
+    optionNames<LimitModelRateOptions>({ requests: true, tokens: true, perMs: true, countTokens: true }),
+  );
+  const { requests, tokens, perMs = 60_000, countTokens } = options;
+  needOneOf("limitModelRate", { requests, tokens });
+  checkCount("limitModelRate", { requests, tokens });
+  checkTime("limitModelRate", { perMs });
+  if (perMs > 86_400_000) throw unfitOption("limitModelRate", "perMs", perMs, "a day at most");
+  const meter = tokenMeter("limitModelRate", countTokens);
+  const sumsOf = tokenLedger(meter);
+  const weigh = (request: ModelRequest): number =>
+    tokens === undefined ? 0 : Math.min(tokens, meter.frame(request) + sumsOf(request.messages).total);
+  const gate = rateGate({ calls: requests, tokens, perMs });
+  return defineMiddleware({
+    name: "limitModelRate",
+    required: true,
+    aroundModel: async (request, next, runtime) => {
+      const turn = await gate.wait(runtime, weigh(request));
+      runtime.signal.throwIfAborted();
+      const reply = await next(request);
+      const { inputTokens, outputTokens = 0 } = reply.usage ?? {};
+      if (turn !== undefined && tokens !== undefined && inputTokens !== undefined)
+        turn.tokens = inputTokens + outputTokens;
+      return reply;
+    },
+  });
+}

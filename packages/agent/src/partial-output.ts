@@ -1,0 +1,56 @@
+/** The output of an agent while its model writes it. */
+import { finalCallName, type OutputSchema, type RunEvent } from "@statewright/core";
+import { partialJson } from "./partial-json.ts";
+
+/** What there is of an output: any part of it may be missing. */
+export type PartialOutput<Output> = Output extends readonly (infer Item)[]
+  ? readonly PartialOutput<Item>[]
+  : Output extends object
+    ? { readonly [Part in keyof Output]?: PartialOutput<Output[Part]> }
+    : Output;
+
+/**
+ * What there is of the output, each time that more of it is there, from the events of a run. It is what the model writes: not
+ * looked at by the schema, and begun anew when an answer is void or must be mended.
+ */
+export async function* partialOutputs(
+  events: AsyncIterable<RunEvent>,
+  { isWrapped }: Pick<OutputSchema, "isWrapped">,
+): AsyncGenerator<unknown, undefined, undefined> {
+  let message = "";
+  let text = "";
+  let told = "";
+  for await (const event of events) {
+    if (event.within !== undefined) continue;
+    const piece = pieceOf(event);
+    if (piece === undefined) continue;
+    if (piece.of !== message) {
+      message = piece.of;
+      text = "";
+    }
+    text += piece.text;
+    const whole = partialJson(text);
+    const partial = isWrapped ? (whole as { readonly value?: unknown } | undefined)?.value : whole;
+    const now = JSON.stringify(partial);
+    if (now === undefined || now === told) continue;
+    told = now;
+    yield partial;
+  }
+  return undefined;
+}
+
+/** A piece of an answer, and what tells the answers apart. */
+function pieceOf(event: RunEvent): { readonly of: string; readonly text: string } | undefined {
+  switch (event.type) {
+    case "message.delta":
+      return event.kind === "text" ? { of: event.messageId, text: event.text } : undefined;
+    case "message.call_delta":
+      return event.tool === finalCallName
+        ? { of: `${event.messageId} ${event.callId}`, text: event.argsText }
+        : undefined;
+    case "message.voided":
+      return { of: `${event.messageId} void`, text: "" };
+    default:
+      return undefined;
+  }
+}

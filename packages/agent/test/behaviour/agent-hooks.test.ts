@@ -1,0 +1,324 @@
+/** Hooks at the two ends of an agent's run: once each, recorded, without a checkpoint of their own. */
+import { afterModel, afterTools, createAgent, endedBy, modelNode } from "@statewright/agent";
+import {
+  type AgentEnding,
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  defineTool,
+  END,
+  type Message,
+  type Middleware,
+  memoryStore,
+  messages,
+  reduce,
+  route,
+  run,
+  START,
+  type Store,
+  textOf,
+  toolNode,
+  type UserMessage,
+} from "@statewright/core";
+import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+
+const sum = reduce(z.number().default(0), (total, more: number) => total + more);
+const work = defineTool({
+  name: "work",
+  description: "Works.",
+  input: z.object({}),
+  effect: "pure",
+  run: () => "worked",
+});
+const finish = defineTool({
+  name: "finish",
+  description: "Ends.",
+  input: z.object({}),
+  effect: "pure",
+  run: () => ({ content: "finished", terminate: true }),
+});
+
+const user = (id: string, text: string): UserMessage => ({ role: "user", id, content: [{ type: "text", text }] });
+const texts = (messages: readonly Message[]): readonly string[] =>
+  messages.map((message) => `${message.role} ${textOf(message)}`);
+
+/** Writes down when its agent begins and how it ends. */
+function watching(log: unknown[], name = "watching"): Middleware {
+  return defineMiddleware({
+    name,
+    beforeAgent: () => void log.push(`${name} begins`) as undefined,
+    afterAgent: ({ ended, messages }: AgentEnding) => void log.push([name, ended.by, messages.length]) as undefined,
+  });
+}
+
+describe("beforeAgent", () => {
+  test("is called once in a run, before its first request, and what it writes is in what the request is made from", async () => {
+    const log: unknown[] = [];
+    const model = scriptedModel([call("work", {}), say("done"), say("again")]);
+    const agent = createAgent({
+      name: "a",
+      model,
+      tools: [work],
+      state: defineState({ who: z.string().default("nobody") }),
+      instructions: ({ who }) => `You work for ${who}.`,
+      middleware: [
+        defineMiddleware({
+          name: "knows",
+          beforeAgent: ({ write, run }) => {
+            log.push(run.run);
+            write({ who: "Ada", messages: [user("known", "I like tea.")] });
+          },
+        }),
+      ],
+      store: memoryStore(),
+    });
+    const first = await agent.run({ thread: "t", input: "go" }).result;
+    expect(log).toHaveLength(1);
+    expect(model.requests.map(({ instructions }) => instructions)).toEqual(["You work for Ada.", "You work for Ada."]);
+    expect(texts(model.requests[0]?.messages ?? [])).toEqual(["user go", "user I like tea."]);
+    expect(texts(first.state.messages)).toEqual([
+      "user go",
+      "user I like tea.",
+      "assistant ",
+      "tool worked",
+      "assistant done",
+    ]);
+    await agent.run({ thread: "t", input: "more" }).result;
+    expect(log).toHaveLength(2);
+  });
+
+  test("may end the agent before its model is asked, and afterAgent is told by whom", async () => {
+    const log: unknown[] = [];
+    const model = scriptedModel([]);
+    const agent = createAgent({
+      name: "a",
+      model,
+      middleware: [
+        watching(log),
+        defineMiddleware({
+          name: "guard",
+          beforeAgent: ({ end }) => end("I may not.", { by: "guardrail", reason: "rude" }),
+        }),
+        watching(log, "not begun"),
+      ],
+    });
+    const { state, ended } = await agent.run({ thread: "t", input: "go" }).result;
+    expect([texts(state.messages), ended]).toEqual([
+      ["user go", "assistant I may not."],
+      { by: "guardrail", reason: "rude" },
+    ]);
+    expect(log).toEqual(["watching begins", ["not begun", "guardrail", 2], ["watching", "guardrail", 2]]);
+    expect(model.requests).toHaveLength(0);
+  });
+
+  test("may ask a person, and is called again from the first hook with the answer", async () => {
+    const log: unknown[] = [];
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel([say("hello")]),
+      middleware: [
+        watching(log),
+        defineMiddleware({
+          name: "asks",
+          interrupts: { name: z.string() },
+          beforeAgent: async ({ interrupt, write }) =>
+            write({ messages: [user("n", `I am ${await interrupt("name")}.`)] }),
+        }),
+      ],
+      store: memoryStore(),
+    });
+    expect(await agent.run({ thread: "t", input: "go" }).result).toMatchObject({ interrupts: [{ key: "name" }] });
+    const end = await agent.resume({ thread: "t", answers: { name: "Ada" } }).result;
+    expect(texts(end.state.messages)).toEqual(["user go", "user I am Ada.", "assistant hello"]);
+    expect(log).toEqual(["watching begins", "watching begins", ["watching", "answer", 3]]);
+  });
+});
+
+describe("afterAgent", () => {
+  test.each([
+    ["an answer", [call("work", {}), say("done")], "answer", 4],
+    ["a tool that ends the agent", [[call("work", {}), call("finish", {})]], "tool", 4],
+  ] as const)("is called once when %s ends it, last to first", async (_, script, by, length) => {
+    const log: unknown[] = [];
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel(script as never),
+      tools: [work, finish],
+      middleware: [watching(log, "one"), watching(log, "two")],
+    });
+    const result = await agent.run({ thread: "t", input: "go" }).result;
+    expect(log).toEqual(["one begins", "two begins", ["two", by, length], ["one", by, length]]);
+    expect(result).toMatchObject({ ended: { by } });
+  });
+
+  test("is called when stopWhen ends it", async () => {
+    const log: unknown[] = [];
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel([call("work", {}), call("work", {})]),
+      tools: [work],
+      stopWhen: ({ turns }) => turns === 2,
+      middleware: [watching(log)],
+    });
+    const result = await agent.run({ thread: "t", input: "go" }).result;
+    expect(log).toEqual(["watching begins", ["watching", "stopWhen", 5]]);
+    expect(result).toMatchObject({ ended: { by: "stopWhen" } });
+  });
+
+  test.each([
+    ["an answer", [say("no"), say("yes")], ["user go", "assistant no", "user Say yes.", "assistant yes"]],
+    [
+      "a tool",
+      [call("finish", {}), say("yes")],
+      ["user go", "assistant ", "tool finished", "user Say yes.", "assistant yes"],
+    ],
+  ] as const)(
+    "gives messages that the agent goes on with after %s, and sees its end once more",
+    async (_, script, expected) => {
+      const log: unknown[] = [];
+      const agent = createAgent({
+        name: "a",
+        model: scriptedModel(script as never),
+        tools: [finish],
+        middleware: [
+          watching(log),
+          defineMiddleware<unknown, { readonly messages: readonly Message[] }>({
+            name: "repairs",
+            afterAgent: ({ messages }, { state }) => {
+              expect(state.messages).toEqual(messages);
+              const last = messages.at(-1);
+              if (last !== undefined && textOf(last) === "yes") return undefined;
+              return { messages: [user("repair", "Say yes.")] };
+            },
+          }) as Middleware,
+        ],
+      });
+      const { state } = await agent.run({ thread: "t", input: "go" }).result;
+      expect(texts(state.messages)).toEqual(expected);
+      expect(log).toEqual(["watching begins", ["watching", "answer", expected.length]]);
+    },
+  );
+
+  test("may write the answer anew, and what it writes comes after what its node returns", async () => {
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel([say("a secret")]),
+      middleware: [
+        defineMiddleware({
+          name: "hides",
+          channels: { ends: sum },
+          afterAgent: ({ messages }, { write }) => {
+            const last = messages.at(-1);
+            if (last?.role === "assistant")
+              write({ ends: 1, messages: [{ ...last, content: [{ type: "text", text: "***" }] }] });
+          },
+        }),
+      ],
+    });
+    const { state } = await agent.run({ thread: "t", input: "go" }).result;
+    expect(texts(state.messages)).toEqual(["user go", "assistant ***"]);
+    expect(state).toMatchObject({ ends: 1 });
+  });
+
+  test("is not called while a message waits that the agent goes on with", async () => {
+    const log: unknown[] = [];
+    const store = memoryStore();
+    const world = virtualClock();
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel([say("one"), say("two")]),
+      middleware: [watching(log)],
+      store,
+    });
+    const handle = agent.run({ thread: "t", input: "go", world });
+    await handle.followUp("and then?");
+    const { state } = await handle.result;
+    expect(texts(state.messages)).toEqual(["user go", "assistant one", "user and then?", "assistant two"]);
+    expect(log).toEqual(["watching begins", ["watching", "answer", 4]]);
+  });
+
+  test("that returns what is no list of messages fails by name, and the model is not asked again", async () => {
+    const model = scriptedModel([say("one")]);
+    const store = memoryStore();
+    let answer: unknown = { message: "x" };
+    const agent = createAgent({
+      name: "a",
+      model,
+      middleware: [defineMiddleware({ name: "bad", afterAgent: () => answer as never })],
+      store,
+    });
+    await expect(agent.run({ thread: "t", input: "go" }).result).rejects.toThrow(
+      'the hook afterAgent of the middleware "bad" returned an object, which is not { messages: […] }',
+    );
+    answer = undefined;
+    expect(await agent.resume({ thread: "t" }).result).toMatchObject({ status: "done" });
+    expect(model.requests).toHaveLength(1);
+  });
+});
+
+test("a graph of one's own begins its agent at its first turn, and says when its tools end it", async () => {
+  const log: unknown[] = [];
+  const middleware = [watching(log)];
+  const tools = [work, finish];
+  const graph = defineGraph({ name: "own", state: defineState({ messages: messages() }) })
+    .nodes({
+      prepare: () => ({}),
+      model: modelNode({ model: scriptedModel([call("work", {}), call("finish", {})]), tools, middleware }),
+      tools: toolNode({
+        tools,
+        middleware,
+        ends: (state: { readonly messages: readonly Message[] }) =>
+          afterTools()(state) === END ? endedBy(state.messages) : undefined,
+      }),
+    })
+    .edges({
+      [START]: "prepare",
+      prepare: "model",
+      model: route(["tools", "model", END], afterModel),
+      tools: route(["model", END], afterTools()),
+    });
+  const store = memoryStore();
+  await run(graph, { store, thread: "t", input: { messages: [user("u", "go")] } }).result;
+  expect(log).toEqual(["watching begins", ["watching", "tool", 5]]);
+});
+
+test("six middleware with hooks at both ends and around the model make no checkpoint and no commit more", async () => {
+  const hooked = (name: string): Middleware =>
+    defineMiddleware({
+      name,
+      channels: { seen: sum },
+      beforeAgent: ({ write }) => write({ seen: 1 }),
+      afterAgent: (_, { write }) => write({ seen: 1 }),
+      beforeModel: (_, { write }) => void write({ seen: 1 }) as undefined,
+      aroundModel: (request, next, { write }) => {
+        write({ seen: 1 });
+        return next(request);
+      },
+      afterModel: (_, { write }) => void write({ seen: 1 }) as undefined,
+    });
+  const written = async (middleware: readonly Middleware[]): Promise<unknown> => {
+    const inner = memoryStore();
+    let commits = 0;
+    const commit: Store["commit"] = (write, told) => {
+      commits += 1;
+      inner.commit(write, told);
+    };
+    const store: Store = { ...inner, commit };
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel([[call("work", {}), call("work", {})], say("done")]),
+      tools: [work],
+      middleware,
+      store,
+    });
+    const { state } = await agent.run({ thread: "t", input: "go" }).result;
+    // Two turns with three hooks each, and the two ends.
+    expect((state as { readonly seen?: number }).seen ?? 0).toBe(middleware.length * 8);
+    return { commits, checkpoints: (await store.history("t", { branch: "main", limit: 99 })).length };
+  };
+  const without = await written([]);
+  expect(without).toMatchObject({ checkpoints: 4 });
+  expect(await written(["a", "b", "c", "d", "e", "f"].map(hooked))).toEqual(without);
+});

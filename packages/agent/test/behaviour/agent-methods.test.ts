@@ -1,0 +1,279 @@
+/** The methods of an agent beside `run`: stream, abort, steer, followUp, setTools, subscribe. */
+import { defineTool, memoryStore, type RunEvent, textOf, toolRegistry } from "@statewright/core";
+import { call, failWith, say, scriptedModel } from "@statewright/testing";
+import { describe, expect, expectTypeOf, test } from "vitest";
+import * as z from "zod";
+import { createAgent, piDialect, type YoagentEvent, yoagentDialect } from "../../src/index.ts";
+
+function made(name: string, run: () => unknown = () => `${name} done`) {
+  return defineTool({ name, description: `Does ${name}.`, input: z.object({}), effect: "pure", run });
+}
+
+/** A tool that is at work until it is let go. */
+function slow() {
+  let letGo = (): void => undefined;
+  let begun = (): void => undefined;
+  const isAtWork = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  const tool = made("slow", async () => {
+    begun();
+    await new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    return "finished";
+  });
+  return { tool, isAtWork, letGo: () => letGo() };
+}
+
+function toldIn(events: readonly RunEvent[]): readonly YoagentEvent[] {
+  return events.flatMap(yoagentDialect());
+}
+
+describe("a run", () => {
+  test("S0.52 S2.52 streams the model's text as deltas, is handed out before it ends, and tells the end of the agent last", async () => {
+    const model = scriptedModel([say("one two three")]);
+    const agent = createAgent({ name: "a", model });
+    const run = agent.stream({ input: "Go" });
+    expect(model.requests).toEqual([]);
+    const events: RunEvent[] = [];
+    let isOver = false;
+    void run.result.then(() => {
+      isOver = true;
+    });
+    for await (const event of run) {
+      if (event.type === "message.delta") expect(isOver).toBe(false);
+      events.push(event);
+    }
+    const told = toldIn(events);
+    const deltas = told.flatMap((event) =>
+      event.type === "MessageUpdate" && event.kind === "text" ? [event.delta] : [],
+    );
+    expect(deltas.length).toBeGreaterThan(1);
+    expect(deltas.join("")).toBe("one two three");
+    expect(told.at(-1)).toEqual({ type: "AgentEnd", status: "completed" });
+    expect(told.filter(({ type }) => type === "AgentEnd")).toHaveLength(1);
+    expect(events.at(-1)?.type).toBe("run.completed");
+  });
+
+  test("S2.68 has text deltas and tool events in its stream while it runs, up to the end of the agent", async () => {
+    const work = slow();
+    const model = scriptedModel([[say("I look it up."), call("slow", {})], say("There it is.")]);
+    const agent = createAgent({ name: "a", model, tools: [work.tool] });
+    const run = agent.stream({ input: "Go" });
+    const events: RunEvent[] = [];
+    const reading = (async () => {
+      for await (const event of run) events.push(event);
+    })();
+    await work.isAtWork;
+    await new Promise((resolve) => setImmediate(resolve));
+    const before = toldIn(events).map(({ type }) => type);
+    expect(before).toContain("MessageUpdate");
+    expect(before).toContain("ToolExecutionStart");
+    expect(before).not.toContain("ToolExecutionEnd");
+    work.letGo();
+    await reading;
+    const told = toldIn(events);
+    const types = told.map(({ type }) => type);
+    expect(types.indexOf("ToolExecutionEnd")).toBeLessThan(types.lastIndexOf("MessageUpdate"));
+    expect(told.at(-1)?.type).toBe("AgentEnd");
+    const text = told.flatMap((event) => (event.type === "MessageUpdate" ? [event.delta] : [])).join("");
+    expect(text).toBe("I look it up.There it is.");
+  });
+
+  test("a loop over its stream that is left goes on without a reader", async () => {
+    const agent = createAgent({ name: "a", model: scriptedModel([say("one two")]) });
+    const run = agent.stream({ input: "Go" });
+    for await (const event of run) if (event.type === "message.delta") break;
+    expect(await run.result).toMatchObject({ status: "done" });
+  });
+
+  test("a reader of events is told of a failure by them; awaiting the result still rejects", async () => {
+    const agent = createAgent({ name: "a", model: scriptedModel([failWith(new Error("no"))]), retry: { attempts: 1 } });
+    const run = agent.stream({ input: "Go" });
+    const types: string[] = [];
+    for await (const { type } of run) types.push(type);
+    expect(types.at(-1)).toBe("run.failed");
+    await expect(run.result).rejects.toThrow(/no/);
+  });
+
+  test("gives the state as output where the agent has none of its own", async () => {
+    const result = await createAgent({ name: "a", model: scriptedModel([say("Hi")]) }).run({ input: "Go" }).result;
+    if (result.status !== "done") throw new Error(result.status);
+    expectTypeOf(result.output).toEqualTypeOf(result.state);
+    expectTypeOf(result.ended.by).toEqualTypeOf<string>();
+    expect(result.output).toEqual(result.state);
+  });
+});
+
+describe("abort", () => {
+  test("cancels the run of a thread, or all of them, each with its calls answered", async () => {
+    const waits = defineTool({
+      name: "waits",
+      description: "Waits until it is told to stop.",
+      input: z.object({}),
+      run: (_args, { signal }) =>
+        new Promise<string>((_resolve, reject) => {
+          signal.addEventListener("abort", () => reject(signal.reason));
+        }),
+    });
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel((request) => (request.messages.length === 1 ? call("waits", {}) : say("Done"))),
+      tools: [waits],
+    });
+    const [one, two, three] = ["one", "two", "three"].map((thread) => agent.run({ thread, input: "Go" }));
+    const started = (run = one) =>
+      new Promise<void>((resolve) => {
+        run?.on(({ type }) => {
+          if (type === "tool.started") resolve();
+        });
+      });
+    await Promise.all([started(one), started(two), started(three)]);
+    agent.abort({ thread: "one", reason: "not this one" });
+    const first = await one?.result;
+    expect(first).toMatchObject({ status: "cancelled", reason: "not this one" });
+    expect(first?.state.messages.at(-1)).toMatchObject({ role: "tool", isError: true });
+    agent.abort();
+    expect((await two?.result)?.status).toBe("cancelled");
+    expect((await three?.result)?.status).toBe("cancelled");
+    agent.abort();
+  });
+});
+
+describe("steer and followUp", () => {
+  test("reach the run of a thread without its handle, here and through the store", async () => {
+    const store = memoryStore();
+    const work = slow();
+    const model = scriptedModel([call("slow", {}), say("one"), say("two"), say("three")]);
+    const agent = createAgent({ name: "a", model, tools: [work.tool], store });
+    const run = agent.run({ thread: "t", input: "Go" });
+    await work.isAtWork;
+    await agent.steer({ thread: "t", input: "Faster" });
+    await agent.followUp({ thread: "t", input: { text: "And then?" } });
+    work.letGo();
+    const { state } = await run.result;
+    expect(state.messages.map(textOf)).toEqual(["Go", "", "finished", "Faster", "one", "And then?", "two"]);
+    await agent.steer({ thread: "t", input: "Before you begin" });
+    const next = await agent.run({ thread: "t", input: "Go on" }).result;
+    expect(next.state.messages.slice(-3).map(textOf)).toEqual(["Before you begin", "Go on", "three"]);
+  });
+
+  test("reach a run without a store, and say so where there is neither", async () => {
+    const work = slow();
+    const agent = createAgent({ name: "a", model: scriptedModel([call("slow", {}), say("one")]), tools: [work.tool] });
+    const run = agent.run({ thread: "t", input: "Go" });
+    await work.isAtWork;
+    await agent.steer({ thread: "t", input: "Faster" });
+    work.letGo();
+    expect((await run.result).state.messages.map(textOf)).toContain("Faster");
+    await expect(agent.steer({ thread: "t", input: "Too late" })).rejects.toMatchObject({ code: "missing_store" });
+    await expect(agent.followUp({ thread: "t", input: "" })).rejects.toMatchObject({ code: "invalid_input" });
+  });
+});
+
+describe("setTools", () => {
+  test("S4.24 S4.25 an agent begins with the tools that it was made with; another set counts from the next request on, and calls at work finish", async () => {
+    const work = slow();
+    const model = scriptedModel([call("slow", {}), call("quick", {}), say("Done"), say("Done")]);
+    const agent = createAgent({ name: "a", model, tools: [work.tool, made("other")] });
+    const run = agent.run({ input: "Go" });
+    await work.isAtWork;
+    agent.setTools([made("quick")]);
+    work.letGo();
+    const { state } = await run.result;
+    expect(model.requests.map(({ tools }) => tools.map(({ name }) => name))).toEqual([
+      ["other", "slow"],
+      ["quick"],
+      ["quick"],
+    ]);
+    const answers = state.messages.filter(({ role }) => role === "tool");
+    expect(answers.map(textOf)).toEqual(["finished", "quick done"]);
+    await createAgent({ name: "b", model, tools: [] }).run({ input: "Go" }).result;
+    expect(model.requests.at(-1)?.tools).toEqual([]);
+  });
+
+  test("an agent that begins without any gets them later; one that was given none at all says so", async () => {
+    const agent = createAgent({ name: "a", model: scriptedModel([call("quick", {}), say("Done")]), tools: [] });
+    agent.setTools([made("quick")]);
+    const { state } = await agent.run({ input: "Go" }).result;
+    expect(state.messages.map(textOf)).toContain("quick done");
+    const without = createAgent({ name: "b", model: scriptedModel([say("Hi")]) });
+    expect(() => without.setTools([made("quick")])).toThrow(/"b" was made without tools.+tools: \[\]/);
+  });
+
+  test("refuses what no registry takes, and changes nothing then", async () => {
+    const registry = toolRegistry([made("quick")]);
+    const agent = createAgent({ name: "a", model: scriptedModel([]), tools: registry });
+    expect(() => agent.setTools([made("a_tool"), made("a_tool")])).toThrow(/two tools/);
+    expect(registry.names()).toEqual(["quick"]);
+  });
+});
+
+describe("subscribe", () => {
+  test("hears every run of the agent, those at work too, until it is taken back", async () => {
+    const work = slow();
+    const model = scriptedModel([call("slow", {}), say("one"), say("two"), say("three")]);
+    const agent = createAgent({ name: "a", model, tools: [work.tool] });
+    const first = agent.run({ thread: "one", input: "Go" });
+    await work.isAtWork;
+    const heard: string[] = [];
+    const unsubscribe = agent.subscribe(({ type }, { thread }) => heard.push(`${thread} ${type}`));
+    work.letGo();
+    await first.result;
+    await agent.run({ thread: "two", input: "Go" }).result;
+    expect(heard).toContain("one tool.completed");
+    expect(heard).not.toContain("one run.started");
+    expect(heard).toContain("two run.started");
+    expect(heard.at(-1)).toBe("two run.completed");
+    unsubscribe();
+    unsubscribe();
+    heard.length = 0;
+    await agent.run({ thread: "three", input: "Go" }).result;
+    expect(heard).toEqual([]);
+  });
+
+  test("taken back in the middle of a run hears nothing more, and others go on hearing", async () => {
+    const work = slow();
+    const agent = createAgent({ name: "a", model: scriptedModel([call("slow", {}), say("one")]), tools: [work.tool] });
+    const first: string[] = [];
+    const second: string[] = [];
+    const offFirst = agent.subscribe(({ type }) => first.push(type));
+    const offSecond = agent.subscribe(({ type }) => second.push(type));
+    const run = agent.run({ input: "Go" });
+    await work.isAtWork;
+    offFirst();
+    const heard = first.length;
+    work.letGo();
+    await run.result;
+    offSecond();
+    expect(first).toHaveLength(heard);
+    expect(second.at(-1)).toBe("run.completed");
+  });
+
+  test("a listener that throws harms neither the run nor the others", async () => {
+    const agent = createAgent({ name: "a", model: scriptedModel([say("one")]) });
+    const heard: string[] = [];
+    agent.subscribe(() => {
+      throw new Error("listener");
+    });
+    agent.subscribe(({ type }) => heard.push(type));
+    expect(await agent.run({ input: "Go" }).result).toMatchObject({ status: "done" });
+    expect(heard).toContain("run.completed");
+  });
+});
+
+test("a dialect reads a subscription", async () => {
+  const agent = createAgent({
+    name: "a",
+    model: scriptedModel([call("quick", {}), say("one")]),
+    tools: [made("quick")],
+  });
+  const read = piDialect();
+  const types: string[] = [];
+  agent.subscribe((event) => types.push(...read(event).map(({ type }) => type)));
+  await agent.run({ input: "Go" }).result;
+  expect(types.at(0)).toBe("agent_start");
+  expect(types).toContain("tool_execution_end");
+  expect(types.at(-1)).toBe("agent_end");
+});

@@ -1,0 +1,434 @@
+/** Teams: agents that pass one conversation to each other. */
+import {
+  agentTool,
+  budget,
+  createAgent,
+  type HandoffFilter,
+  handoff,
+  limitCalls,
+  team,
+  turnCountIs,
+  withoutToolCalls,
+} from "@statewright/agent";
+import {
+  defineContext,
+  defineMiddleware,
+  defineTool,
+  history,
+  interruptFor,
+  type Message,
+  type ModelRequest,
+  memoryStore,
+  type RunEvent,
+  textOf,
+  toMermaid,
+} from "@statewright/core";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+
+function shown({ messages }: ModelRequest): readonly string[] {
+  return messages.map((message) => {
+    const text = textOf(message);
+    const calls =
+      message.role === "assistant"
+        ? message.content.flatMap((block) => (block.type === "call" ? [block.name] : []))
+        : [];
+    return [message.role, text, ...calls].filter((part) => part !== "").join(" ");
+  });
+}
+
+function answersIn(messages: readonly Message[]): readonly string[] {
+  return messages.flatMap((message) =>
+    message.role === "tool" ? [`${message.isError ? "error: " : ""}${textOf(message)}`] : [],
+  );
+}
+
+/** A desk that hands money matters over, and an accountant that hands all else back. */
+function desk(
+  scripts: {
+    readonly triage: Parameters<typeof scriptedModel>[0];
+    readonly billing: Parameters<typeof scriptedModel>[0];
+  },
+  more: { readonly filter?: HandoffFilter; readonly maxHandoffs?: number; readonly inputTo?: "active" | "start" } = {},
+) {
+  const { filter, ...rest } = more;
+  const triage = scriptedModel(scripts.triage as readonly never[]);
+  const billing = scriptedModel(scripts.billing as readonly never[]);
+  const agents = [
+    createAgent({
+      name: "triage",
+      instructions: "Sort.",
+      model: triage,
+      tools: [handoff("billing", { ...(filter && { filter }) })],
+    }),
+    createAgent({ name: "billing", instructions: "Bill.", model: billing, tools: [handoff("triage")] }),
+  ] as const;
+  return { triage, billing, team: team({ name: "desk", agents, ...rest }) };
+}
+
+describe("a hand-off", () => {
+  test("is a call that is answered; the other agent goes on with the whole conversation, and events name who speaks", async () => {
+    const { team: office, billing } = desk({
+      triage: [call("transfer_to_billing", {})],
+      billing: [say("You owe nothing.")],
+    });
+    const run = office.run({ input: "What do I owe?" });
+    const events: RunEvent[] = [];
+    run.on((event) => events.push(event));
+    const { state } = await run.result;
+    expect(state.activeAgent).toBe("billing");
+    expect(billing.requests.map(shown)).toEqual([
+      ["user What do I owe?", "assistant transfer_to_billing", "tool The conversation is with billing now."],
+    ]);
+    expect(billing.requests[0]?.instructions).toBe("Bill.");
+    expect(billing.requests[0]?.tools.map(({ name }) => name)).toEqual(["transfer_to_triage"]);
+    const spoke = events.flatMap((event) => (event.type === "message.completed" ? [event.node] : []));
+    expect(spoke).toEqual(["triage", "billing"]);
+    expect(events.every(({ within }) => within === undefined)).toBe(true);
+  });
+
+  test("may go back, and forth again", async () => {
+    const { team: office } = desk({
+      triage: [call("transfer_to_billing", {}), call("transfer_to_billing", {})],
+      billing: [call("transfer_to_triage", {}), say("Settled.")],
+    });
+    const { state } = await office.run({ input: "Hello." }).result;
+    expect(textOf(state.messages.at(-1) as Message)).toBe("Settled.");
+    expect(answersIn(state.messages)).toEqual([
+      "The conversation is with billing now.",
+      "The conversation is with triage now.",
+      "The conversation is with billing now.",
+    ]);
+  });
+
+  test("beside other calls waits for their answers; of two in one message the first counts", async () => {
+    const look = defineTool({ name: "look", description: "Look.", input: z.object({}), run: () => "seen" });
+    const c = createAgent({ name: "c", model: scriptedModel([say("c")]) });
+    const b = createAgent({ name: "b", model: scriptedModel([say("b")]) });
+    const a = createAgent({
+      name: "a",
+      model: scriptedModel([[call("look", {}), call("transfer_to_b", {}), call("transfer_to_c", {})]]),
+      tools: [look, handoff(b), handoff(c)],
+    });
+    const { state } = await team({ name: "t", agents: [a, b, c] }).run({ input: "Go." }).result;
+    expect(answersIn(state.messages)).toEqual([
+      "seen",
+      "The conversation is with b now.",
+      "error: Not handed over: b has the conversation already.",
+    ]);
+    expect(textOf(state.messages.at(-1) as Message)).toBe("b");
+  });
+
+  test("takes arguments, which the other agent reads in the call", async () => {
+    const reason = z.object({ reason: z.string() });
+    const b = createAgent({
+      name: "b",
+      model: scriptedModel((request) => say(JSON.stringify(request.messages.at(1)?.content))),
+    });
+    const a = createAgent({
+      name: "a",
+      model: scriptedModel([call("ask_b", { reason: "money" })]),
+      tools: [handoff(b, { name: "ask_b", description: "For money.", input: reason })],
+    });
+    const { state } = await team({ name: "t", agents: [a, b] }).run({ input: "Go." }).result;
+    expect(textOf(state.messages.at(-1) as Message)).toContain('"reason":"money"');
+  });
+
+  test("to whom it is with, and in an agent that stands alone, is an error", async () => {
+    const self = createAgent({
+      name: "a",
+      model: scriptedModel([call("transfer_to_a", {}), say("Then not.")]),
+      tools: [handoff("a")],
+    });
+    const { state } = await team({ name: "t", agents: [self] }).run({ input: "Go." }).result;
+    expect(answersIn(state.messages)).toEqual(["error: Not handed over: you are a."]);
+    const alone = createAgent({
+      name: "a",
+      model: scriptedModel([call("transfer_to_b", {}), say("Then not.")]),
+      tools: [handoff("b")],
+    });
+    const end = await alone.run({ input: "Go." }).result;
+    expect(answersIn(end.state.messages)).toEqual(["error: Not handed over: b is not there. Answer yourself."]);
+  });
+});
+
+describe("limits of passing on", () => {
+  const pingPong = (times: number) => ({
+    triage: Array.from({ length: times }, () => call("transfer_to_billing", {})),
+    billing: Array.from({ length: times }, () => call("transfer_to_triage", {})),
+  });
+
+  test("after ten times between two words of people an agent reads that it must answer itself", async () => {
+    const scripts = pingPong(6);
+    const { team: office } = desk({
+      triage: [...scripts.triage.slice(0, 6), say("I answer.")],
+      billing: scripts.billing,
+    });
+    const { state } = await office.run({ input: "Go." }).result;
+    const answers = answersIn(state.messages);
+    expect(answers).toHaveLength(11);
+    expect(answers[10]).toBe(
+      "error: Not handed over: the conversation was passed on 10 times since a person spoke. Answer yourself.",
+    );
+    expect(textOf(state.messages.at(-1) as Message)).toBe("I answer.");
+  });
+
+  test("another number may be said, and the count begins anew when a person speaks", async () => {
+    const { team: office } = desk(
+      {
+        triage: [call("transfer_to_billing", {}), call("transfer_to_billing", {})],
+        billing: [call("transfer_to_triage", {}), say("One."), call("transfer_to_triage", {})],
+      },
+      { maxHandoffs: 1 },
+    );
+    const store = memoryStore();
+    const first = await office.run({ input: "Go.", store, thread: "t" }).result;
+    expect(answersIn(first.state.messages)).toEqual([
+      "The conversation is with billing now.",
+      "error: Not handed over: the conversation was passed on 1 times since a person spoke. Answer yourself.",
+    ]);
+  });
+});
+
+describe("who hears the next input", () => {
+  const scripts = () => ({
+    triage: [call("transfer_to_billing", {}), say("Triage again.")],
+    billing: [say("One."), say("Two.")],
+  });
+
+  test("is the agent that the conversation is with, also in another process", async () => {
+    const store = memoryStore();
+    const { team: office } = desk(scripts());
+    await office.run({ input: "First.", store, thread: "t" }).result;
+    const peer = store.peer();
+    store.crash();
+    const { state } = await office.run({ input: "Second.", store: peer, thread: "t" }).result;
+    expect(textOf(state.messages.at(-1) as Message)).toBe("Two.");
+  });
+
+  test("or that of the start", async () => {
+    const store = memoryStore();
+    const { team: office } = desk(scripts(), { inputTo: "start" });
+    await office.run({ input: "First.", store, thread: "t" }).result;
+    const { state } = await office.run({ input: "Second.", store, thread: "t" }).result;
+    expect(textOf(state.messages.at(-1) as Message)).toBe("Triage again.");
+    expect(state.activeAgent).toBe("triage");
+  });
+});
+
+describe("an input filter", () => {
+  test("changes what the next agent's model is shown, in every request, and nothing of the state", async () => {
+    const filter: HandoffFilter = (messages, { from, to, args }) => {
+      expect([from, to, args]).toEqual(["triage", "billing", {}]);
+      return withoutToolCalls(messages);
+    };
+    const look = defineTool({ name: "look", description: "Look.", input: z.object({}), run: () => "seen" });
+    const billing = scriptedModel([call("look", {}), say("Done.")]);
+    const office = team({
+      name: "desk",
+      agents: [
+        createAgent({
+          name: "triage",
+          model: scriptedModel([
+            [say("I look."), call("look", {})],
+            [say("One moment."), call("transfer_to_billing", {})],
+          ]),
+          tools: [look, handoff("billing", { filter })],
+        }),
+        createAgent({ name: "billing", model: billing, tools: [look] }),
+      ],
+    });
+    const { state } = await office.run({ input: "What do I owe?" }).result;
+    expect(billing.requests.map(shown)).toEqual([
+      ["user What do I owe?"],
+      ["user What do I owe?", "assistant look", "tool seen"],
+    ]);
+    expect(state.messages).toHaveLength(8);
+  });
+
+  test("that leaves a call without its answer is refused by a strict provider", async () => {
+    const { team: office } = desk(
+      { triage: [call("transfer_to_billing", {})], billing: [say("x")] },
+      { filter: (messages) => messages.filter(({ role }) => role !== "tool") },
+    );
+    await expect(office.run({ input: "Go." }).result).rejects.toMatchObject({ code: "invalid_transcript" });
+  });
+});
+
+describe("what agents of a team keep of their own", () => {
+  test("tools, approval, conditions, channels and context", async () => {
+    const Person = defineContext({ user: z.string() });
+    const Plan = defineContext({ plan: z.string() });
+    const paid: number[] = [];
+    const pay = defineTool({
+      name: "pay",
+      description: "Pay.",
+      input: z.object({ cents: z.int() }),
+      effect: "once",
+      run: ({ cents }) => {
+        paid.push(cents);
+        return "paid";
+      },
+    });
+    const first = defineMiddleware({
+      name: "first",
+      beforeTool: ({ call: made }) => (made.name === "pay" ? interruptFor(made, "it pays") : undefined),
+    });
+    const told: string[] = [];
+    const a = createAgent({
+      name: "a",
+      context: Person,
+      instructions: (_state, { user }) => `For ${user}.`,
+      model: scriptedModel((request) => {
+        told.push(String(request.instructions));
+        return call("transfer_to_b", {});
+      }),
+      tools: [handoff("b")],
+      middleware: [limitCalls({ perRun: 5 })],
+    });
+    const b = createAgent({
+      name: "b",
+      context: Plan,
+      instructions: (_state, { plan }) => `On ${plan}.`,
+      model: scriptedModel((request) => {
+        told.push(String(request.instructions));
+        return call("pay", { cents: 7 });
+      }),
+      tools: [pay],
+      middleware: [first],
+      stopWhen: turnCountIs(2),
+    });
+    const office = team({ name: "t", agents: [a, b] });
+    const at = { store: memoryStore(), thread: "t", context: { user: "Ann", plan: "free" } };
+    const waits = await office.run({ ...at, input: "Go." }).result;
+    expect(waits).toMatchObject({ status: "waiting", interrupts: [{ key: "approve", node: "b_tools" }] });
+    const end = await office.resume({ ...at, answers: { approve: true } }).result;
+    expect(end).toMatchObject({ status: "done", ended: { by: "stopWhen" } });
+    expect(told).toEqual(["For Ann.", "On free."]);
+    expect(paid).toEqual([7]);
+    const nodes: string[] = [];
+    for await (const step of history(office, { store: at.store, thread: "t" })) nodes.push(step.nodes.join());
+    expect(nodes).toEqual(["b_tools", "b", "a_tools", "a", ""]);
+  });
+
+  test("the output of the agent that the conversation ends with", async () => {
+    const a = createAgent({ name: "a", model: scriptedModel([call("transfer_to_b", {})]), tools: [handoff("b")] });
+    const b = createAgent({
+      name: "b",
+      output: z.object({ sum: z.int() }),
+      model: scriptedModel([call("final_answer", { sum: 3 })]),
+    });
+    const end = await team({ name: "t", agents: [a, b] }).run({ input: "Go." }).result;
+    expect(end).toMatchObject({ status: "done", output: { sum: 3 } });
+  });
+
+  test("a filter of what a model is shown does not undo what hooks of the agent did", async () => {
+    const b = scriptedModel([say("Done.")]);
+    const marks = defineMiddleware({
+      name: "marks",
+      beforeModel: (request) => ({
+        ...request,
+        instructions: `${request.instructions} Marked ${request.messages.length}.`,
+      }),
+    });
+    const office = team({
+      name: "t",
+      agents: [
+        createAgent({
+          name: "a",
+          model: scriptedModel([call("transfer_to_b", {})]),
+          tools: [handoff("b", { filter: withoutToolCalls })],
+        }),
+        createAgent({ name: "b", instructions: "B.", model: b, middleware: [marks] }),
+      ],
+    });
+    await office.run({ input: "Go." }).result;
+    expect(b.requests[0]?.instructions).toBe("B. Marked 1.");
+  });
+
+  test("middleware of the team stands around all of them", async () => {
+    const seen: string[] = [];
+    const watch = defineMiddleware({
+      name: "watch",
+      beforeModel: (_request, { run }) => {
+        seen.push(run.node);
+      },
+    });
+    const a = createAgent({ name: "a", model: scriptedModel([call("transfer_to_b", {})]), tools: [handoff("b")] });
+    const b = createAgent({ name: "b", model: scriptedModel([say("b")]) });
+    await team({ name: "t", agents: [a, b], middleware: [watch] }).run({ input: "Go." }).result;
+    expect(seen).toEqual(["a", "b"]);
+  });
+});
+
+test("a crash between hand-off and answer goes on with the agent that it was handed to", async () => {
+  const store = memoryStore();
+  const {
+    team: office,
+    triage,
+    billing,
+  } = desk({
+    triage: [call("transfer_to_billing", {})],
+    billing: [say("Here.")],
+  });
+  const run = office.run({ input: "Go.", store, thread: "t" });
+  run.on((event) => {
+    if (event.type === "step.committed" && event.nodes.includes("triage_tools")) run.drain();
+  });
+  expect((await run.result).status).toBe("paused");
+  const peer = store.peer();
+  store.crash();
+  const { state } = await office.resume({ store: peer, thread: "t" }).result;
+  expect(textOf(state.messages.at(-1) as Message)).toBe("Here.");
+  expect([triage.requests.length, billing.requests.length]).toEqual([1, 1]);
+});
+
+test("a team is drawn with its agents, and may be a tool of another agent", async () => {
+  const { team: office } = desk({ triage: [call("transfer_to_billing", {})], billing: [say("x")] });
+  const boss = createAgent({
+    name: "boss",
+    model: scriptedModel([call("desk", { task: "What do I owe?" }), say("Done.")]),
+    tools: [agentTool(office, { description: "Answers customers." })],
+  });
+  const { state } = await boss.run({ input: "Go." }).result;
+  expect(answersIn(state.messages)).toEqual(["x"]);
+  const picture = toMermaid(office);
+  for (const line of ["triage[triage]", "triage_tools{{triage_tools}}", "triage_tools -.-> billing"])
+    expect(picture).toContain(line);
+});
+
+describe("teams that cannot work", () => {
+  const model = scriptedModel([]);
+  const a = createAgent({ name: "a", model, tools: [handoff("nobody")] });
+  const b = createAgent({ name: "b", model });
+  const spending = (name: string, turns: number) => createAgent({ name, model, middleware: [budget({ turns })] });
+  test.each([
+    ["without agents", () => team({ name: "t", agents: [] }), /has no agents/],
+    [
+      "with a hand-off to nobody",
+      () => team({ name: "t", agents: [a, b] }),
+      /handed over to "nobody" by "transfer_to_nobody" of "a"/,
+    ],
+    ["with two of one name", () => team({ name: "t", agents: [b, b] }), /two agents named "b"/],
+    ["with a start that is none", () => team({ name: "t", agents: [b], start: "c" as never }), /begins with "c"/],
+    ["with something else than agents", () => team({ name: "t", agents: [{} as never] }), /an agent that is none/],
+    [
+      "with an option that there is not",
+      () => team({ name: "t", agents: [b], filter: 1 } as never),
+      /team has no option "filter"/,
+    ],
+    [
+      "with two budgets of one name, of which only one would count",
+      () => team({ name: "t", agents: [spending("a", 5), spending("b", 7)] }),
+      /two agents of the team "t" have a channel "budgetSpent"/,
+    ],
+    ["with a number that is none", () => team({ name: "t", agents: [b], maxHandoffs: 0 }), /maxHandoffs/],
+  ])("%s are refused", (_what, make, message) => {
+    expect(make).toThrow(message);
+  });
+  test("a hand-off to what is no agent is refused", () => {
+    expect(() => handoff(undefined as never)).toThrow(/neither an agent nor the name of one/);
+    expect(() => handoff("b", { filter: "x" as never })).toThrow(/filter of the hand-off/);
+  });
+});

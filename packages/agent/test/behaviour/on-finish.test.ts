@@ -1,0 +1,140 @@
+/** `onFinish`: once for each run that ends by itself, also over crashes. */
+import { defineTool, memoryStore } from "@statewright/core";
+import { call, failWith, type ScriptedEntry, say, scriptedModel } from "@statewright/testing";
+import { describe, expect, expectTypeOf, test } from "vitest";
+import * as z from "zod";
+import { type AgentFinish, createAgent, turnCountIs } from "../../src/index.ts";
+
+const look = defineTool({
+  name: "look",
+  description: "Looks.",
+  input: z.object({}),
+  effect: "pure",
+  run: () => "seen",
+});
+const submit = defineTool({
+  name: "submit",
+  description: "Ends the work.",
+  input: z.object({}),
+  run: () => ({ content: "in", terminate: true }),
+});
+
+function made(script: readonly ScriptedEntry[], more: object = {}) {
+  const told: AgentFinish[] = [];
+  const agent = createAgent({
+    name: "a",
+    model: scriptedModel(script),
+    tools: [look, submit],
+    retry: { attempts: 1 },
+    onFinish: (finish) => {
+      told.push(finish);
+    },
+    ...more,
+  });
+  return { agent, told };
+}
+
+describe("onFinish", () => {
+  test.each<readonly [string, readonly ScriptedEntry[], object, object]>([
+    ["an answer", [call("look", {}), say("Done")], {}, { text: "Done", ended: { by: "answer" } }],
+    ["a tool", [call("submit", {})], {}, { text: "", ended: { by: "tool" } }],
+    ["a condition", [call("look", {})], { stopWhen: turnCountIs(1) }, { text: "", ended: { by: "stopWhen" } }],
+    [
+      "an output by a final call",
+      [call("final_answer", { n: 1 })],
+      { output: z.object({ n: z.number() }) },
+      { output: { n: 1 }, ended: { by: "answer" } },
+    ],
+  ])(
+    "is told once that the agent ended by %s, with its conversation and its state",
+    async (_by, script, more, finish) => {
+      const { agent, told } = made(script, more);
+      const { state } = await agent.run({ thread: "t", input: "Go" }).result;
+      expect(told).toHaveLength(1);
+      expect(told[0]).toMatchObject({ ...finish, run: { thread: "t" } });
+      expect(told[0]?.messages).toEqual(state.messages);
+    },
+  );
+
+  test("has the output's type", () => {
+    createAgent({
+      name: "a",
+      model: scriptedModel([]),
+      output: z.object({ n: z.number() }),
+      onFinish: ({ output, state }) => {
+        expectTypeOf(output).toEqualTypeOf<{ n: number } | undefined>();
+        expectTypeOf(state.messages.length).toEqualTypeOf<number>();
+      },
+    });
+  });
+
+  test("is not told of an output that is mended, before it fits", async () => {
+    const { agent, told } = made([call("final_answer", {}), say("no"), call("final_answer", { n: 1 })], {
+      output: z.object({ n: z.number() }),
+    });
+    await agent.run({ input: "Go" }).result;
+    expect(told.map(({ output }) => output)).toEqual([{ n: 1 }]);
+  });
+
+  test("is not told of a run that fails, waits or is cancelled", async () => {
+    const failing = made([failWith(new Error("no"))]);
+    await failing.agent.run({ input: "Go" }).result.catch(() => "failed");
+    expect(failing.told).toEqual([]);
+    const cancelled = made([call("look", {}), say("Done")]);
+    const run = cancelled.agent.run({ input: "Go" });
+    run.on(({ type }) => {
+      if (type === "tool.started") run.cancel();
+    });
+    expect((await run.result).status).toBe("cancelled");
+    expect(cancelled.told).toEqual([]);
+  });
+
+  test("is told once for each input of a thread, and not by the resume of a run that has finished", async () => {
+    const store = memoryStore();
+    const { agent, told } = made([say("one"), say("two")], { store });
+    await agent.run({ thread: "t", input: "Go" }).result;
+    await agent.resume({ thread: "t" }).result;
+    await agent.run({ thread: "t", input: "Go on" }).result;
+    expect(told.map(({ text }) => text)).toEqual(["one", "two"]);
+  });
+
+  test("is told again after a crash in its middle, and not after one behind it", async () => {
+    const store = memoryStore();
+    const peer = store.peer();
+    const told: string[] = [];
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel([say("one")]),
+      onFinish: ({ text }) => {
+        told.push(text);
+        if (told.length === 1) {
+          store.crash();
+          throw new Error("the process died here");
+        }
+      },
+    });
+    await agent.run({ thread: "t", input: "Go", store }).result.catch(() => "dead");
+    expect(await agent.resume({ thread: "t", store: peer }).result).toMatchObject({ status: "done" });
+    expect(told).toEqual(["one", "one"]);
+    await agent.resume({ thread: "t", store: peer }).result;
+    expect(told).toHaveLength(2);
+  });
+
+  test("fails the run when it throws; a resume tells it again, and the model is not asked again", async () => {
+    const store = memoryStore();
+    const model = scriptedModel([say("one")]);
+    let times = 0;
+    const agent = createAgent({
+      name: "a",
+      model,
+      store,
+      onFinish: () => {
+        times += 1;
+        if (times === 1) throw new Error("the list is full");
+      },
+    });
+    await expect(agent.run({ thread: "t", input: "Go" }).result).rejects.toThrow(/list is full/);
+    expect(await agent.resume({ thread: "t" }).result).toMatchObject({ status: "done" });
+    expect([times, model.requests.length]).toEqual([2, 1]);
+  });
+});

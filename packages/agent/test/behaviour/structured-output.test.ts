@@ -1,0 +1,520 @@
+/** What an agent gives as its output: asked for natively or by a final call, mended by the model, kept over crashes. */
+import {
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  jsonSchemaInput,
+  type Message,
+  type Model,
+  type ModelReply,
+  memoryStore,
+  run,
+  START,
+  StatewrightError,
+  subgraph,
+  textOf,
+} from "@statewright/core";
+import {
+  call,
+  failWith,
+  modelThatRefusesBadTranscripts,
+  type ScriptedEntry,
+  type ScriptedModel,
+  say,
+  scriptedModel,
+} from "@statewright/testing";
+import { describe, expect, expectTypeOf, test } from "vitest";
+import * as z from "zod";
+import { createAgent } from "../../src/index.ts";
+
+const Order = z.object({ item: z.string(), count: z.int().positive() });
+
+/** A model whose provider keeps the schema itself. */
+function native(script: readonly ScriptedEntry[]): ScriptedModel {
+  return { ...scriptedModel(script), structuredOutput: true };
+}
+
+const final = (item: string, count: number) => call("final_answer", { item, count });
+const roles = (messages: readonly Message[]) => messages.map(({ role }) => role);
+const order = { item: "lamp", count: 2 };
+
+const look = defineTool({
+  name: "look",
+  description: "Looks something up.",
+  input: z.object({ word: z.string() }),
+  effect: "pure",
+  run: ({ word }) => {
+    if (word === "nothing") throw new Error("there is no such word");
+    return `${word} is there`;
+  },
+});
+
+describe("an agent with an output", () => {
+  test("asks a model that keeps schemas for it natively, and gives it typed", async () => {
+    const model = native([say('{"item":"lamp","count":2}')]);
+    const agent = createAgent({ name: "clerk", model, output: Order });
+    const result = await agent.run({ input: "Two lamps." }).result;
+    expectTypeOf(result.output).toEqualTypeOf<{ item: string; count: number } | undefined>();
+    expect(result).toMatchObject({ output: order, ended: { by: "answer" } });
+    expect(model.requests[0]?.tools).toEqual([]);
+    expect(model.requests[0]?.output?.schema).toMatchObject({
+      type: "object",
+      required: ["item", "count"],
+      additionalProperties: false,
+    });
+  });
+
+  test("asks any other model by a final call, which it must make, and whose answer ends the agent", async () => {
+    const model = scriptedModel([final("lamp", 2)]);
+    const agent = createAgent({ name: "clerk", model, output: Order });
+    const result = await agent.run({ input: "Two lamps." }).result;
+    expect(result).toMatchObject({ status: "done", output: order, ended: { by: "answer" } });
+    expect(roles(result.state.messages)).toEqual(["user", "assistant", "tool"]);
+    expect(model.requests[0]).toMatchObject({ toolChoice: "required", tools: [{ name: "final_answer" }] });
+    expect(model.requests[0]?.output).toBeUndefined();
+  });
+
+  test("takes the strategy that it is told, with a name and a description", async () => {
+    const keeps = native([final("lamp", 2)]);
+    const byTool = createAgent({
+      name: "clerk",
+      model: keeps,
+      output: { schema: Order, strategy: "tool", description: "The order of the customer." },
+    });
+    expect(await byTool.run({ input: "Two." }).result).toMatchObject({ output: order });
+    expect(keeps.requests[0]?.tools[0]?.description).toContain("The order of the customer.");
+    const plain = scriptedModel([say('```json\n{"item":"lamp","count":2}\n```')]);
+    const natively = createAgent({
+      name: "clerk",
+      model: plain,
+      output: { schema: Order, strategy: "native", name: "order" },
+    });
+    expect(await natively.run({ input: "Two." }).result).toMatchObject({ output: order });
+    expect(plain.requests[0]?.output).toMatchObject({ name: "order" });
+  });
+
+  test("asks by a final call where a model that stands in keeps no schema", async () => {
+    const busy = new StatewrightError("model_failed", { what: "busy", next: "Wait", details: { retryable: false } });
+    const other = scriptedModel([final("lamp", 2)], { id: "other" });
+    const agent = createAgent({
+      name: "clerk",
+      model: native([failWith(busy)]),
+      fallback: [other],
+      retry: { attempts: 1 },
+      output: Order,
+    });
+    expect(await agent.run({ input: "Two." }).result).toMatchObject({ output: order });
+    expect(other.requests[0]?.tools.map(({ name }) => name)).toEqual(["final_answer"]);
+  });
+
+  test("gives the schema's output, not what the model wrote: what it transforms is made anew", async () => {
+    const output = z.object({ at: z.string().transform((text) => new Date(text)) });
+    const agent = createAgent({ name: "clerk", model: native([say('{"at":"2026-01-02"}')]), output });
+    const result = await agent.run({ input: "When?" }).result;
+    expect(result.status === "done" && result.output?.at.getFullYear()).toBe(2026);
+  });
+
+  test.each([
+    ["a list", z.array(Order), { value: [order] }, [order]],
+    ["a choice", z.enum(["yes", "no"]), { value: "yes" }, "yes"],
+    [
+      "a union",
+      z.discriminatedUnion("kind", [z.object({ kind: z.literal("a") }), z.object({ kind: z.literal("b") })]),
+      { value: { kind: "b" } },
+      { kind: "b" },
+    ],
+  ] as const)("may be %s: the model is asked for an object that holds it", async (_what, output, said, expected) => {
+    const model = native([say(JSON.stringify(said))]);
+    const agent = createAgent({ name: "clerk", model, output: output as z.ZodType<unknown> });
+    expect(await agent.run({ input: "Go" }).result).toMatchObject({ output: expected });
+    expect(model.requests[0]?.output?.schema).toMatchObject({ type: "object", required: ["value"] });
+  });
+
+  test("may be a schema that refers to itself, at the top and inside an object that holds it", async () => {
+    type Tree = { readonly name: string; readonly parts: readonly Tree[] };
+    const Tree: z.ZodType<Tree> = z.object({
+      name: z.string(),
+      get parts() {
+        return z.array(Tree);
+      },
+    });
+    const tree = { name: "a", parts: [{ name: "b", parts: [] }] };
+    const one = createAgent({ name: "clerk", model: native([say(JSON.stringify(tree))]), output: Tree });
+    expect(await one.run({ input: "Go" }).result).toMatchObject({ output: tree });
+    const model = native([say(JSON.stringify({ value: [tree] }))]);
+    const several = createAgent({ name: "clerk", model, output: z.array(Tree) });
+    expect(await several.run({ input: "Go" }).result).toMatchObject({ output: [tree] });
+    const schema = JSON.stringify(model.requests[0]?.output?.schema);
+    for (const [, path] of schema.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
+      const found = path
+        ?.split("/")
+        .reduce((at: unknown, part) => (at as Record<string, unknown>)[part], JSON.parse(schema));
+      expect(found).toMatchObject({ type: "object" });
+    }
+    expect(schema).toContain("$ref");
+  });
+
+  test("may be described by a JSON Schema", async () => {
+    const output = jsonSchemaInput<{ readonly ok: boolean }>({
+      type: "object",
+      properties: { ok: { type: "boolean" } },
+      required: ["ok"],
+    });
+    const agent = createAgent({ name: "clerk", model: native([say('{"ok":1}'), say('{"ok":true}')]), output });
+    const result = await agent.run({ input: "Go" }).result;
+    if (result.status !== "done") throw new Error(result.status);
+    expectTypeOf(result.output).toEqualTypeOf<{ readonly ok: boolean } | undefined>();
+    expect(result.output).toEqual({ ok: true });
+  });
+
+  test.each([
+    ["a schema that is none", { type: "object" }, /output/],
+    ["a schema that JSON Schema cannot say", z.object({ at: z.date() }), /JSON Schema cannot say/],
+    ["a strategy that there is not", { schema: Order, strategy: "json" }, /strategy.+"native" or "tool"/],
+    ["repairs below 0", { schema: Order, repairs: -1 }, /repairs/],
+  ])("%s is refused where the agent is made", (_what, output, says) => {
+    expect(() => createAgent({ name: "clerk", model: scriptedModel([]), output: output as typeof Order })).toThrow(
+      says,
+    );
+  });
+
+  test("no tool of its may have the name of the final call", () => {
+    const taken = defineTool({
+      name: "final_answer",
+      description: "Takes its name.",
+      input: z.object({}),
+      run: () => "",
+    });
+    expect(() => createAgent({ name: "clerk", model: scriptedModel([]), tools: [taken], output: Order })).toThrow(
+      /final_answer/,
+    );
+  });
+
+  test("has none when it ends in another way, and the result says how", async () => {
+    const submit = defineTool({
+      name: "submit",
+      description: "Ends the work.",
+      input: z.object({}),
+      run: () => ({ content: "in", terminate: true }),
+    });
+    const agent = createAgent({
+      name: "clerk",
+      model: scriptedModel([call("submit", {})]),
+      tools: [submit],
+      output: Order,
+    });
+    expect(await agent.run({ input: "Go" }).result).toMatchObject({ output: undefined, ended: { by: "tool" } });
+  });
+});
+
+describe("an output beside tools", () => {
+  const withTools = (script: readonly ScriptedEntry[], more: { readonly native?: boolean } = {}) => {
+    const model = { ...scriptedModel(script), ...(more.native && { structuredOutput: true }) };
+    return { model, agent: createAgent({ name: "clerk", model, tools: [look], output: Order }) };
+  };
+
+  test.each([
+    ["natively", true, say('{"item":"lamp","count":2}')],
+    ["by a final call", false, final("lamp", 2)],
+  ] as const)("comes %s after the tools that were needed", async (_how, keeps, answer) => {
+    const { model, agent } = withTools([call("look", { word: "lamp" }), answer], { native: keeps });
+    expect(await agent.run({ input: "Two lamps." }).result).toMatchObject({ output: order });
+    expect(model.requests).toHaveLength(2);
+    expect(model.requests[0]?.tools.some(({ name }) => name === "look")).toBe(true);
+  });
+
+  test("in one message with other calls they run first, each is answered in its place, and the agent ends", async () => {
+    const { model, agent } = withTools([[final("lamp", 2), call("look", { word: "lamp" })]]);
+    const { state, ...result } = await agent.run({ input: "Two lamps." }).result;
+    expect(result).toMatchObject({ status: "done", output: order });
+    expect(state.messages.slice(2).map(textOf)).toEqual(["Given.", "lamp is there"]);
+    expect(model.requests).toHaveLength(1);
+  });
+
+  test("is not taken when another call of its message failed: the model did not know that yet", async () => {
+    const { model, agent } = withTools([[call("look", { word: "nothing" }), final("lamp", 2)], final("lamp", 1)]);
+    const { state, ...result } = await agent.run({ input: "Two lamps." }).result;
+    expect(result).toMatchObject({ output: { item: "lamp", count: 1 } });
+    expect(textOf(state.messages[3] as Message)).toMatch(/^Not taken: another call of the same message failed/);
+    expect(model.requests).toHaveLength(2);
+  });
+
+  test("given twice in a message the first counts", async () => {
+    const { agent } = withTools([[final("lamp", 2), final("lamp", 3)]]);
+    const { state, ...result } = await agent.run({ input: "Two lamps." }).result;
+    expect(result).toMatchObject({ output: order });
+    expect(state.messages.slice(2).map(textOf)).toEqual([
+      "Given.",
+      "Not taken: it was given in this message already. Give it again.",
+    ]);
+  });
+
+  test("the final call is shown whatever tools are allowed, and no policy about tools refuses it", async () => {
+    const model = scriptedModel([final("lamp", 2)]);
+    const agent = createAgent({
+      name: "clerk",
+      model,
+      tools: [look],
+      allowedTools: [],
+      output: Order,
+      middleware: [
+        {
+          name: "refuse all",
+          selectTools: () => [],
+          beforeTool: () => ({ action: "deny", reason: "no tool is allowed" }),
+        },
+      ],
+    });
+    expect(await agent.run({ input: "Two lamps." }).result).toMatchObject({ output: order });
+    expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(["final_answer"]);
+  });
+
+  test("a message that was cut off gives no output", async () => {
+    const replies: ModelReply[] = [
+      {
+        finish: "length",
+        content: [{ type: "call", id: "c1", name: "final_answer", args: { item: "lamp", count: 2 } }],
+      },
+      {
+        finish: "calls",
+        content: [{ type: "call", id: "c2", name: "final_answer", args: { item: "lamp", count: 3 } }],
+      },
+    ];
+    const model: Model = { id: "cut", respond: async () => replies.shift() as ModelReply };
+    const agent = createAgent({ name: "clerk", model: modelThatRefusesBadTranscripts(model), output: Order });
+    const { state, ...result } = await agent.run({ input: "Go" }).result;
+    expect(result).toMatchObject({ output: { count: 3 } });
+    expect(textOf(state.messages[2] as Message)).toMatch(/cut off/);
+  });
+});
+
+describe("an output that does not fit", () => {
+  test.each([
+    [
+      "natively",
+      true,
+      [say('{"item":"lamp"}'), say("no JSON"), say('{"item":"lamp","count":2}')],
+      ["Your answer does not fit its schema: count:", "Your answer does not fit its schema: it is no JSON"],
+    ],
+    [
+      "by a final call",
+      false,
+      [call("final_answer", { item: "lamp" }), say("Two lamps."), final("lamp", 2)],
+      [
+        "Not taken: count:",
+        "Your answer does not fit its schema: it is no JSON. Give your answer by calling final_answer.",
+      ],
+    ],
+  ] as const)("goes back to the model with what is wrong, %s", async (_how, keeps, script, said) => {
+    const model = keeps ? native(script) : scriptedModel(script);
+    const agent = createAgent({ name: "clerk", model, output: Order });
+    const { state, ...result } = await agent.run({ input: "Two lamps." }).result;
+    expect(result).toMatchObject({ status: "done", output: order });
+    expect(model.requests).toHaveLength(3);
+    const answers = state.messages.filter(({ role }) => role !== "assistant").slice(1);
+    for (const [index, begins] of said.entries()) expect(textOf(answers[index] as Message)).toContain(begins);
+  });
+
+  test("fails the run when the tries are used up, with the last text; all is kept, and each resume gives one more try", async () => {
+    const store = memoryStore();
+    const model = native([say("one"), say("two"), say("three"), say("four"), say('{"item":"lamp","count":2}')]);
+    const agent = createAgent({ name: "clerk", model, output: { schema: Order, repairs: 2 }, store });
+    const error = await agent.run({ thread: "t", input: "Go" }).result.catch((thrown: unknown) => thrown);
+    if (!(error instanceof StatewrightError)) throw error;
+    expect(error).toMatchObject({ code: "invalid_output", details: { text: "three" } });
+    expect(error.message).toMatch(/3 tries/);
+    expect(model.requests).toHaveLength(3);
+    const again = await agent.resume({ thread: "t" }).result.catch((thrown: unknown) => thrown);
+    expect(again).toMatchObject({ code: "invalid_output", details: { text: "four" } });
+    const { state, ...result } = await agent.resume({ thread: "t" }).result;
+    expect(result).toMatchObject({ status: "done", output: order });
+    expect(state.messages.filter(({ role }) => role === "assistant").map(textOf)).toEqual([
+      "one",
+      "two",
+      "three",
+      "four",
+      '{"item":"lamp","count":2}',
+    ]);
+  });
+
+  test("a resume whose model works on before it tries again goes on, and says nothing of tools that were all shown", async () => {
+    const store = memoryStore();
+    const model = scriptedModel([
+      call("final_answer", { item: "lamp" }),
+      call("look", { word: "lamp" }),
+      call("look", { word: "two" }),
+      final("lamp", 2),
+    ]);
+    const agent = createAgent({ name: "clerk", model, tools: [look], output: { schema: Order, repairs: 0 }, store });
+    await expect(agent.run({ thread: "t", input: "Go" }).result).rejects.toThrow("in 1 tries");
+    const { state, status, output } = await agent.resume({ thread: "t" }).result;
+    expect({ status, output }).toEqual({ status: "done", output: order });
+    expect(model.requests).toHaveLength(4);
+    expect(state.messages.filter((message) => "offered" in message)).toEqual([]);
+  });
+
+  test("with no repairs fails at the first", async () => {
+    const model = scriptedModel([call("final_answer", { item: "lamp" })]);
+    const agent = createAgent({ name: "clerk", model, output: { schema: Order, repairs: 0 } });
+    const error = await agent.run({ input: "Go" }).result.catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "invalid_output", details: { text: '{"item":"lamp"}' } });
+    expect(model.requests).toHaveLength(1);
+  });
+
+  test("tries begin anew with the next words of a person", async () => {
+    const store = memoryStore();
+    const model = native([say("one"), say('{"item":"lamp","count":2}'), say("two"), say('{"item":"sofa","count":1}')]);
+    const agent = createAgent({ name: "clerk", model, output: { schema: Order, repairs: 1 }, store });
+    await agent.run({ thread: "t", input: "Lamps." }).result;
+    expect(await agent.run({ thread: "t", input: "A sofa." }).result).toMatchObject({ output: { item: "sofa" } });
+  });
+});
+
+describe("an output", () => {
+  test("is given again by a resume of a thread that has finished, and survives a crash before its end", async () => {
+    const store = memoryStore();
+    const model = scriptedModel([call("look", { word: "lamp" }), final("lamp", 2)]);
+    let isFirst = true;
+    const dying = defineTool({
+      name: "look",
+      description: "Looks something up.",
+      input: z.object({ word: z.string() }),
+      effect: "pure",
+      run: () => {
+        if (!isFirst) return "there";
+        isFirst = false;
+        store.crash();
+        return new Promise<string>(() => undefined);
+      },
+    });
+    const agent = createAgent({ name: "clerk", model, tools: [dying], output: Order });
+    const peer = store.peer();
+    const dead = agent.run({ thread: "t", input: "Two lamps.", store });
+    dead.result.catch(() => "it is dead");
+    await dead.events().next();
+    while (isFirst) await Promise.resolve();
+    const result = await agent.resume({ thread: "t", store: peer }).result;
+    expect(result).toMatchObject({ status: "done", output: order, ended: { by: "answer" } });
+    expect(await agent.resume({ thread: "t", store: peer }).result).toMatchObject({ output: order });
+    expect(model.requests).toHaveLength(2);
+  });
+
+  test("passes from an inner agent to the graph around it", async () => {
+    const clerk = createAgent({ name: "clerk", model: scriptedModel([final("lamp", 2)]), output: Order });
+    const desk = defineGraph({ name: "desk", state: defineState({ words: z.string(), count: z.number().default(0) }) })
+      .nodes({
+        clerk: subgraph(clerk, {
+          input: (state) => clerk.inputOf(state.words),
+          output: (given) => {
+            expectTypeOf(given).toEqualTypeOf<{ item: string; count: number } | undefined>();
+            return { count: given?.count ?? 0 };
+          },
+        }),
+      })
+      .edges({ [START]: "clerk", clerk: END });
+    const { state } = await run(desk, { input: { words: "Two lamps." } }).result;
+    expect(state.count).toBe(2);
+  });
+
+  test("streams as it is written", async () => {
+    const natively = createAgent({
+      name: "clerk",
+      model: native([say('{"item": "lamp", "count": 2}')]),
+      output: Order,
+    });
+    const first = natively.run({ input: "Go" });
+    let text = "";
+    for await (const piece of first.text()) text += piece;
+    expect(JSON.parse(text)).toEqual(order);
+    const byCall = createAgent({ name: "clerk", model: scriptedModel([final("lamp", 2)]), output: Order });
+    let args = "";
+    for await (const event of byCall.stream({ input: "Go" }))
+      if (event.type === "message.call_delta" && event.tool === "final_answer") args += event.argsText;
+    expect(JSON.parse(args)).toEqual(order);
+  });
+});
+
+describe("an output while it is written", () => {
+  async function partials(model: Model, output: z.ZodType<unknown>): Promise<readonly unknown[]> {
+    const found: unknown[] = [];
+    const run = createAgent({ name: "clerk", model, output }).run({ input: "Go" });
+    for await (const partial of run.partialOutput()) found.push(partial);
+    expect((await run.result).status).toBe("done");
+    return found;
+  }
+
+  test("grows part by part, and is whole at the end", async () => {
+    const model = native([say('{"item": "a red lamp", "count": 2}')]);
+    expect(await partials(model, Order)).toEqual([
+      {},
+      { item: "a " },
+      { item: "a red " },
+      { item: "a red lamp" },
+      { item: "a red lamp", count: 2 },
+    ]);
+  });
+
+  test("is read by a final call too, and out of the object that holds it", async () => {
+    const byCall = await partials(scriptedModel([call("final_answer", { item: "lamp", count: 2 })]), Order);
+    expect(byCall.at(-1)).toEqual(order);
+    const listed = await partials(native([say('{"value": ["a", "b"]}')]), z.array(z.string()));
+    expect(listed).toEqual([["a"], ["a", "b"]]);
+  });
+
+  test("begins anew with an answer that is mended; other words are none of it", async () => {
+    const found = await partials(
+      native([say("It is {odd}"), say('{"item": "sofa"}'), say('{"item": "lamp", "count": 2}')]),
+      Order,
+    );
+    expect(found).toEqual([{}, { item: "sofa" }, {}, { item: "lamp" }, order]);
+  });
+
+  test("is typed with every part missing, and refused where there is no output", () => {
+    const agent = createAgent({
+      name: "clerk",
+      model: native([say("{}")]),
+      output: { schema: Order, strategy: "native" },
+    });
+    const read = async () => {
+      for await (const partial of agent.run({ input: "Go" }).partialOutput())
+        expectTypeOf(partial).toEqualTypeOf<{ readonly item?: string; readonly count?: number }>();
+    };
+    expect(read).toBeTypeOf("function");
+    const plain = createAgent({ name: "plain", model: scriptedModel([say("Hi")]) });
+    expect(() => plain.run({ input: "Go" }).partialOutput()).toThrow(/has none/);
+  });
+});
+
+describe("an output survives a crash at every event", () => {
+  const script = [call("look", { word: "lamp" }), call("final_answer", { item: "lamp" }), final("lamp", 2)];
+
+  async function crashedAt(nth: number): Promise<"ended before" | unknown> {
+    const store = memoryStore();
+    const peer = store.peer();
+    const agent = createAgent({ name: "clerk", model: scriptedModel(script), tools: [look], output: Order });
+    let seen = 0;
+    let crashed = false;
+    const run = agent.run({ thread: "t", input: "Two lamps.", store });
+    run.on(() => {
+      if (seen++ !== nth) return;
+      crashed = true;
+      store.crash();
+    });
+    const first = await run.result.catch(() => undefined);
+    if (!crashed) return "ended before";
+    const { state, ...result } = await agent.resume({ thread: "t", store: peer }).result;
+    expect(result).toMatchObject({ status: "done", output: order, ended: { by: "answer" } });
+    expect(roles(state.messages)).toEqual([
+      ...["user", "assistant", "tool"],
+      ...["assistant", "tool", "assistant", "tool"],
+    ]);
+    return first?.status;
+  }
+
+  test("and nothing of the conversation is lost or doubled", async () => {
+    let nth = 1;
+    while ((await crashedAt(nth)) !== "ended before") nth += 1;
+    expect(nth).toBeGreaterThan(20);
+  });
+});

@@ -1,0 +1,540 @@
+/** Agents as tools of agents: what the calling model reads, what is recorded, asked, counted and refused. */
+import { agentTool, budget, createAgent, limitCalls, turnCountIs, usageIn } from "@statewright/agent";
+import {
+  callsOf,
+  defineContext,
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  defineTool,
+  END,
+  interruptFor,
+  type Message,
+  type ModelRequest,
+  memoryStore,
+  type RunEvent,
+  run as runGraph,
+  START,
+  StatewrightError,
+  subgraph,
+  textOf,
+  toMermaid,
+  toolRegistry,
+} from "@statewright/core";
+import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+
+/** The text of the last message of a request. */
+function lastOf({ messages }: ModelRequest): string {
+  const last = messages.at(-1);
+  return last === undefined ? "" : textOf(last);
+}
+
+/** What the last calls were answered. */
+function answersIn(messages: readonly Message[]): readonly string[] {
+  return messages.flatMap((message) =>
+    message.role === "tool" ? [`${message.isError ? "error: " : ""}${textOf(message)}`] : [],
+  );
+}
+
+const lookUp = defineTool({
+  name: "look_up",
+  description: "Look a word up.",
+  input: z.object({ word: z.string() }),
+  effect: "pure",
+  run: ({ word }) => `${word}: found`,
+});
+
+/** Looks the task up once, then answers with what it read. */
+function researcher() {
+  return createAgent({
+    name: "Researcher",
+    instructions: "You research.",
+    model: scriptedModel((request) =>
+      request.messages.at(-1)?.role === "user" ? call("look_up", { word: lastOf(request) }) : say(lastOf(request)),
+    ),
+    tools: [lookUp],
+  });
+}
+
+/** Asks for all tasks in one message, then answers with the results. */
+function boss(tools: Parameters<typeof createAgent>[0]["tools"], ...tasks: readonly string[]) {
+  const model = scriptedModel((request) =>
+    request.messages.at(-1)?.role === "user"
+      ? tasks.map((task) => call("researcher", { task }))
+      : say(answersIn(request.messages).join(" | ")),
+  );
+  return { model, agent: createAgent({ name: "boss", model, ...(tools && { tools }) }) };
+}
+
+describe("an agent as a tool", () => {
+  test("is called by its name with a task, and only its answer goes to the model that called it", async () => {
+    const { agent, model } = boss([agentTool(researcher(), { description: "Researches a topic." })], "bees");
+    const { state } = await agent.run({ input: "Find out." }).result;
+    expect(textOf(state.messages.at(-1) as Message)).toBe("bees: found");
+    const [first, second] = model.requests;
+    expect(first?.tools).toMatchObject([
+      { name: "researcher", description: "Researches a topic.", inputSchema: { required: ["task"] } },
+    ]);
+    // The question, the call and its answer: nothing of what the other agent said and did.
+    expect(second?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
+    expect(JSON.stringify(second?.messages)).not.toContain("look_up");
+  });
+
+  test("takes arguments of its own, a prompt, state and context made for it, and gives typed output", async () => {
+    const Outer = defineContext({ user: z.string(), plan: z.enum(["free", "paid"]) });
+    const Inner = defineContext({ name: z.string() });
+    const told: string[] = [];
+    const writer = createAgent({
+      name: "writer",
+      context: Inner,
+      instructions: (_state, { name }) => `You write for ${name}.`,
+      output: z.object({ title: z.string(), words: z.int() }),
+      model: scriptedModel((request) => {
+        told.push(`${request.instructions} ${lastOf(request)}`);
+        return call("final_answer", { title: "Bees", words: 3 });
+      }),
+    });
+    const write = agentTool(writer, {
+      name: "write",
+      description: "Writes.",
+      input: z.object({ topic: z.string(), length: z.int() }),
+      prompt: ({ topic, length }) => `${length} words about ${topic}`,
+      context: (outer: { readonly user: string }) => ({ name: outer.user }),
+      output: ({ output, ended, text }) => ({
+        content: `${output?.title} (${ended.by}) ${text}`,
+        value: output?.words,
+      }),
+    });
+    const agent = createAgent({
+      name: "boss",
+      context: Outer,
+      model: scriptedModel([call("write", { topic: "bees", length: 3 }), say("Done.")]),
+      tools: [write],
+    });
+    const results: unknown[] = [];
+    const run = agent.run({ input: "Write.", context: { user: "Ann", plan: "free" } });
+    run.on((event) => {
+      if (event.type === "tool.completed" && event.within === undefined) results.push(event.result.value);
+    });
+    const { state } = await run.result;
+    expect(told).toEqual(["You write for Ann. 3 words about bees"]);
+    expect(answersIn(state.messages)[0]).toMatch(/^Bees \(answer\)/);
+    expect(results).toEqual([3]);
+  });
+
+  test("gives its output as data where it has one and nothing else is said", async () => {
+    const counter = createAgent({
+      name: "counter",
+      output: z.object({ count: z.int() }),
+      model: scriptedModel([call("final_answer", { count: 3 })]),
+    });
+    const agent = createAgent({
+      name: "boss",
+      model: scriptedModel([call("counter", { task: "count" }), say("Done.")]),
+      tools: [agentTool(counter, { description: "Counts." })],
+    });
+    const { state } = await agent.run({ input: "Count." }).result;
+    const answer = state.messages.find(({ role }) => role === "tool");
+    expect(answer?.content).toEqual([{ type: "json", value: { count: 3 } }]);
+  });
+
+  test("is drawn inside the tools of the agent that has it", () => {
+    const { agent } = boss([agentTool(researcher(), { description: "Researches." })]);
+    expect(toMermaid(agent)).toContain("subgraph tools_researcher [researcher]");
+  });
+});
+
+describe("several sub-agents in one message", () => {
+  test("run side by side; their events say within which call, and the answers stand in call order", async () => {
+    const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "ants", "bees", "cats");
+    const run = agent.run({ input: "Find out.", store: memoryStore(), thread: "t" });
+    const events: RunEvent[] = [];
+    run.on((event) => events.push(event));
+    const { state } = await run.result;
+    expect(answersIn(state.messages)).toEqual(["ants: found", "bees: found", "cats: found"]);
+    const inner = events.filter(({ within }) => within === "researcher");
+    expect(new Set(inner.map(({ withinId }) => withinId))).toEqual(new Set(["1:0:0", "1:0:1", "1:0:2"]));
+    const spoken = inner.flatMap((event) =>
+      event.type === "message.delta" ? [[event.withinId, event.text] as const] : [],
+    );
+    const textFrom = (id: string): string => spoken.flatMap(([from, text]) => (from === id ? [text] : [])).join("");
+    expect(textFrom("1:0:1")).toBe("bees: found");
+    // All have begun before any has ended.
+    const order = events.flatMap((event) =>
+      event.within === "researcher" && (event.type === "model.started" || event.type === "message.completed")
+        ? [`${event.type} ${event.withinId}`]
+        : [],
+    );
+    expect(order.slice(0, 3)).toEqual(["model.started 1:0:0", "model.started 1:0:1", "model.started 1:0:2"]);
+  });
+
+  test("the text of the run is what the outermost agent says", async () => {
+    const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "ants");
+    const run = agent.run({ input: "Find out." });
+    let text = "";
+    for await (const part of run.text()) text += part;
+    expect(text).toBe("ants: found");
+    await run.result;
+  });
+
+  test("the tokens of all of them are told with their answers, failed ones too, and add up in the conversation", async () => {
+    const usage = { inputTokens: 10, outputTokens: 5 };
+    const worker = createAgent({
+      name: "researcher",
+      model: scriptedModel((request) => {
+        if (request.messages.at(-1)?.role === "tool") return say("Enough.", { usage });
+        return lastOf(request) === "fails"
+          ? failWith(new Error("no"))
+          : [say("Looking.", { usage }), call("look_up", { word: "x" })];
+      }),
+      tools: [lookUp],
+      retry: { attempts: 1 },
+    });
+    const model = scriptedModel((request) =>
+      request.messages.at(-1)?.role === "user"
+        ? [
+            say("Go.", { usage }),
+            call("researcher", { task: "a" }),
+            call("researcher", { task: "b" }),
+            call("researcher", { task: "fails" }),
+          ]
+        : say("Done.", { usage }),
+    );
+    const agent = createAgent({ name: "boss", model, tools: [agentTool(worker, { description: "Works." })] });
+    const { state } = await agent.run({ input: "Go." }).result;
+    const used = state.messages.flatMap((message) => (message.role === "tool" ? [message.usage] : []));
+    expect(used).toEqual([{ inputTokens: 20, outputTokens: 10 }, { inputTokens: 20, outputTokens: 10 }, undefined]);
+    expect(usageIn(state.messages)).toEqual({ inputTokens: 60, outputTokens: 30 });
+    // No request holds it.
+    expect(JSON.stringify(model.requests)).not.toContain('"usage":{"inputTokens":20');
+  });
+});
+
+describe("questions of a sub-agent", () => {
+  const paid: number[] = [];
+  const pay = defineTool({
+    name: "pay",
+    description: "Pay.",
+    input: z.object({ cents: z.int() }),
+    effect: "once",
+    run: ({ cents }) => {
+      paid.push(cents);
+      return `paid ${cents}`;
+    },
+  });
+  const first = defineMiddleware({
+    name: "first",
+    beforeTool: ({ call: made }) => (made.name === "pay" ? interruptFor(made, "it pays") : undefined),
+  });
+
+  function desk() {
+    const clerk = createAgent({
+      name: "clerk",
+      model: scriptedModel((request) =>
+        request.messages.at(-1)?.role === "user"
+          ? call("pay", { cents: Number(lastOf(request)) })
+          : say(lastOf(request)),
+      ),
+      tools: [pay],
+      middleware: [first],
+    });
+    const model = scriptedModel((request) =>
+      request.messages.at(-1)?.role === "user"
+        ? [call("clerk", { task: "7" }), call("clerk", { task: "8" })]
+        : say(answersIn(request.messages).join(" | ")),
+    );
+    return { model, agent: createAgent({ name: "desk", model, tools: [agentTool(clerk, { description: "Pays." })] }) };
+  }
+
+  test("come to the outermost caller as clerk.approve, and each is answered for itself", async () => {
+    paid.length = 0;
+    const store = memoryStore();
+    const { agent, model } = desk();
+    const at = { store, thread: "t" };
+    const waits = await agent.run({ ...at, input: "Pay." }).result;
+    expect(waits).toMatchObject({
+      status: "waiting",
+      interrupts: [
+        { key: "clerk.approve", node: "clerk.tools", payload: { tool: "pay", args: { cents: 7 } } },
+        { key: "clerk.approve", node: "clerk.tools", payload: { tool: "pay", args: { cents: 8 } } },
+      ],
+    });
+    const ids = waits.status === "waiting" ? waits.interrupts.map(({ id }) => id) : [];
+    await expect(agent.resume({ ...at, answers: { "clerk.approve": true } }).result).rejects.toMatchObject({
+      code: "ambiguous_answer",
+    });
+    const again = await agent.resume({ ...at, answers: { [ids[1] as `${string}:${string}`]: true } }).result;
+    expect(again.status).toBe("waiting");
+    const end = await agent.resume({ ...at, answers: { "clerk.approve": { approved: false, reason: "too much" } } })
+      .result;
+    expect(end.status).toBe("done");
+    expect(answersIn(end.state.messages)).toEqual(["A person refused this call: too much", "paid 8"]);
+    expect(paid).toEqual([8]);
+    expect(model.requests).toHaveLength(2);
+  });
+});
+
+describe("a sub-agent without an answer", () => {
+  const endless = (more: Partial<Parameters<typeof createAgent>[0]> = {}) =>
+    createAgent({
+      name: "researcher",
+      model: scriptedModel(
+        Array.from({ length: 20 }, (_, turn) => [say(`Note ${turn + 1}.`), call("look_up", { word: "x" })]),
+      ),
+      tools: [lookUp],
+      ...more,
+    });
+
+  async function answerOf(worker: ReturnType<typeof endless>, more: { readonly maxSteps?: number } = {}) {
+    const { agent } = boss([agentTool(worker, { description: "Researches." })], "x");
+    const { status, state } = await agent.run({ input: "Go.", ...more }).result;
+    return [status, ...answersIn(state.messages)];
+  }
+
+  test("T55 that a condition stopped is no success: the model reads why, and what it had found", async () => {
+    expect(await answerOf(endless({ stopWhen: turnCountIs(3) }))).toEqual([
+      "done",
+      "error: researcher was stopped before it had an answer: it was ended by stopWhen. What it had found so far: Note 3.",
+    ]);
+  });
+
+  test("T55 that middleware of its own ended says so, and the agent that called it goes on", async () => {
+    expect(await answerOf(endless({ middleware: [limitCalls({ perRun: 2, atLimit: "end" })] }))).toEqual([
+      "done",
+      "error: researcher was stopped before it had an answer: The limit of 2 calls in this run is reached. What it had found so far: Note 3.",
+    ]);
+  });
+
+  test("T55 that a hook ended with words for a budget is an error with these words", async () => {
+    const budget = defineMiddleware({
+      name: "budget",
+      beforeModel: (request, { end }) =>
+        request.messages.length > 4
+          ? end("I had to stop.", { by: "budget", reason: "2 turns are used up" })
+          : undefined,
+    });
+    expect(await answerOf(endless({ middleware: [budget] }))).toEqual([
+      "done",
+      "error: researcher was stopped before it had an answer: 2 turns are used up. What it had found so far: Note 2.",
+    ]);
+  });
+
+  test("whose answer was cut off at the length limit is an error", async () => {
+    const cut = createAgent({
+      name: "researcher",
+      model: {
+        id: "cut",
+        respond: async () => ({ content: [{ type: "text", text: "Half of" }], finish: "length" as const }),
+      },
+    });
+    expect(await answerOf(cut)).toEqual([
+      "done",
+      "error: researcher was stopped before it had an answer: its answer was cut off at the length limit. What it had found so far: Half of",
+    ]);
+  });
+
+  test("that failed says so and nothing of how", async () => {
+    const broken = createAgent({
+      name: "researcher",
+      model: scriptedModel([
+        failWith(new StatewrightError("model_failed", { what: "key sk-123 is wrong", next: "Mend it" })),
+      ]),
+      retry: { attempts: 1 },
+    });
+    expect(await answerOf(broken)).toEqual(["done", "error: researcher failed before it had an answer."]);
+  });
+
+  test("may be let through by saying which ends count", async () => {
+    const worker = endless({ stopWhen: turnCountIs(1) });
+    const tool = agentTool(worker, {
+      description: "Researches.",
+      accept: ["answer", "tool", "stopWhen"],
+      output: ({ messages, ended }) => `${ended.by} after ${messages.length}`,
+    });
+    const { agent } = boss([tool], "x");
+    const { state } = await agent.run({ input: "Go." }).result;
+    expect(answersIn(state.messages)).toEqual(["stopWhen after 3"]);
+  });
+
+  test("that is cancelled with the run is cancelled: its call is answered so, and the run is", async () => {
+    const world = virtualClock();
+    const hanging = createAgent({
+      name: "researcher",
+      model: {
+        id: "hangs",
+        respond: (_request, { signal }) =>
+          new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
+      },
+    });
+    const { agent } = boss([agentTool(hanging, { description: "Researches." })], "x");
+    const run = agent.run({ input: "Go.", world, store: memoryStore(), thread: "t" });
+    run.on((event) => {
+      if (event.type === "model.started" && event.within === "researcher") run.cancel("not needed");
+    });
+    const { status, state } = await run.result;
+    expect(status).toBe("cancelled");
+    expect(answersIn(state.messages)).toEqual(["error: Cancelled"]);
+  });
+});
+
+describe("what stands around a sub-agent", () => {
+  const worker = () =>
+    createAgent({
+      name: "researcher",
+      model: scriptedModel((request) =>
+        request.messages.length < 6 ? [say("Note."), call("look_up", { word: "x" })] : say("Read all."),
+      ),
+      tools: [lookUp],
+    });
+
+  test("T54 is a budget of the agent that calls it: the whole tree spends from it", async () => {
+    const model = scriptedModel([call("researcher", { task: "x" }), say("never")]);
+    const agent = createAgent({
+      name: "boss",
+      model,
+      tools: [agentTool(worker(), { description: "Researches." })],
+      middleware: [budget({ turns: 3 })],
+    });
+    const end = await agent.run({ input: "Go.", store: memoryStore(), thread: "t" }).result;
+    expect(answersIn(end.state.messages)).toEqual([
+      "error: researcher was stopped before it had an answer: the budget of 3 turns is used up. What it had found so far: Note.",
+    ]);
+    expect(end).toMatchObject({ status: "done", ended: { by: "budget" } });
+    expect(model.requests).toHaveLength(1);
+  });
+
+  test("asks a person to extend a budget from inside a sub-agent too", async () => {
+    const agent = createAgent({
+      name: "boss",
+      model: scriptedModel([call("researcher", { task: "x" }), say("Done.")]),
+      tools: [agentTool(worker(), { description: "Researches." })],
+      middleware: [budget({ turns: 2, onExceeded: "ask" })],
+    });
+    const at = { store: memoryStore(), thread: "t" };
+    const waits = await agent.run({ ...at, input: "Go." }).result;
+    const [asked] = waits.status === "waiting" ? waits.interrupts : [];
+    expect(asked).toMatchObject({ key: "researcher.budget", payload: { exceeded: "turns" } });
+    const end = await agent.resume({ ...at, answers: { [asked?.id as `${string}:${string}`]: { turns: 5 } } }).result;
+    expect(answersIn(end.state.messages)).toEqual(["Read all."]);
+    expect(end).toMatchObject({ status: "done", ended: { by: "answer" } });
+  });
+
+  test("T54 is middleware that says that it is inherited, and no other", async () => {
+    const seen: string[] = [];
+    const watch = (name: string, inherited: boolean) =>
+      defineMiddleware({
+        name,
+        inherited,
+        beforeTool: ({ call: made }) => {
+          seen.push(`${name} ${made.name}`);
+          return undefined;
+        },
+      });
+    const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "bees");
+    expect(agent.name).toBe("boss");
+    const model = scriptedModel([call("researcher", { task: "bees" }), say("Done.")]);
+    const outer = createAgent({
+      name: "boss",
+      model,
+      tools: [agentTool(researcher(), { description: "Researches." })],
+      middleware: [watch("all", true), watch("own", false)],
+    });
+    await outer.run({ input: "Go." }).result;
+    expect(seen).toEqual(["all researcher", "own researcher", "all look_up"]);
+  });
+});
+
+describe("an agent as a node of a graph", () => {
+  test("gets what is mapped, gives what is mapped, streams within its node, and keeps channels of its own", async () => {
+    const clerk = createAgent({
+      name: "clerk",
+      state: defineState({ tone: z.string() }),
+      instructions: ({ tone }) => `Be ${tone}.`,
+      model: scriptedModel((request) => say(`${request.instructions} ${lastOf(request)}`)),
+    });
+    const desk = defineGraph({
+      name: "desk",
+      state: defineState({ question: z.string(), answer: z.string().default("") }),
+    })
+      .nodes({
+        clerk: subgraph(clerk, {
+          input: ({ question }) => ({ ...clerk.inputOf(question), tone: "kind" }),
+          output: ({ messages }) => ({ answer: textOf(messages.at(-1) as Message) }),
+        }),
+        shout: ({ answer }) => ({ answer: answer.toUpperCase() }),
+      })
+      .edges({ [START]: "clerk", clerk: "shout", shout: END });
+    const run = runGraph(desk, { input: { question: "Why?" }, store: memoryStore(), thread: "t" });
+    let text = "";
+    const reads = (async () => {
+      for await (const part of run.text()) text += part;
+    })();
+    const places = new Set<string>();
+    run.on((event) => {
+      if (event.type === "message.delta") places.add(`${event.within} ${event.withinId}`);
+    });
+    const { state } = await run.result;
+    await reads;
+    expect(state).toEqual({ question: "Why?", answer: "BE KIND. WHY?" });
+    // The words of a node are those of its graph; an agent that a tool runs speaks to the model that called it.
+    expect(text).toBe("Be kind. Why?");
+    expect([...places]).toEqual(["clerk 0:0"]);
+  });
+});
+
+describe("an agent that calls itself", () => {
+  test("does so as deep as 5, and reads then that it may not", async () => {
+    const deepest: string[] = [];
+    const model = scriptedModel((request) => {
+      const last = request.messages.at(-1);
+      if (last?.role === "user") return call("helper", { task: `${lastOf(request)}+` });
+      if (last !== undefined && textOf(last).startsWith("Not run")) deepest.push(textOf(last));
+      return say(
+        lastOf(request).startsWith("Not run")
+          ? `stopped at ${lastOf({ ...request, messages: request.messages.slice(0, 1) })}`
+          : lastOf(request),
+      );
+    });
+    const tools = toolRegistry([lookUp]);
+    const helper = createAgent({ name: "helper", model, tools });
+    tools.register(agentTool(helper, { description: "Helps." }));
+    const { state } = await helper.run({ input: "go", store: memoryStore(), thread: "t" }).result;
+    expect(textOf(state.messages.at(-1) as Message)).toBe("stopped at go+++++");
+    expect(deepest).toHaveLength(1);
+    expect(deepest[0]).toContain("5 deep");
+  });
+});
+
+test("the tool that an agent is says of itself that it may be begun again", () => {
+  const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "bees");
+  expect(agent.tools.map(({ spec }) => spec.name)).toEqual(["researcher"]);
+  expect(agent.tools[0]?.spec.effect).toBe("idempotent");
+});
+
+test("a conversation goes on over several inputs, each with sub-agents of its own", async () => {
+  const store = memoryStore();
+  const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "bees");
+  await agent.run({ input: "One.", store, thread: "t" }).result;
+  const { state } = await agent.run({ input: "Two.", store, thread: "t" }).result;
+  expect(answersIn(state.messages)).toEqual(["bees: found", "bees: found"]);
+  const calls = state.messages.flatMap((message) => (message.role === "assistant" ? callsOf(message) : []));
+  expect(calls).toHaveLength(2);
+});
+
+describe("options that cannot work", () => {
+  test("an agent that is known later needs a name", () => {
+    expect(() => agentTool(() => researcher(), { description: "x" })).toThrow(/no name/);
+  });
+  test("an option that there is not is refused", () => {
+    expect(() => agentTool(researcher(), { description: "x", effect: "once" } as never)).toThrow(
+      /agentTool has no option "effect"/,
+    );
+  });
+  test("ends that are no list are refused", () => {
+    expect(() => agentTool(researcher(), { description: "x", accept: "answer" as never })).toThrow(
+      /accept of the sub-agent "researcher"/,
+    );
+  });
+});

@@ -1,0 +1,193 @@
+/** An agent is an ordinary graph: drawn, walked, and made by hand out of the same pieces. */
+import {
+  approval,
+  checkGraph,
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  defineTool,
+  END,
+  finalCall,
+  type Graph,
+  type GraphTypes,
+  interruptFor,
+  type Message,
+  memoryStore,
+  messages,
+  outputSchema,
+  resume,
+  route,
+  run,
+  START,
+  type Store,
+  subgraph,
+  textOf,
+  toMermaid,
+  toolNode,
+  toolRegistry,
+} from "@statewright/core";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  afterModel,
+  afterTools,
+  agentTurns,
+  beginsTurns,
+  createAgent,
+  modelNode,
+  turnCountIs,
+} from "../../src/index.ts";
+
+const pay = defineTool({
+  name: "pay",
+  description: "Pays.",
+  input: z.object({ cents: z.int() }),
+  effect: "idempotent",
+  run: ({ cents }) => `paid ${cents}`,
+});
+const askFirst = defineMiddleware({ name: "ask first", beforeTool: ({ call: made }) => interruptFor(made, "it pays") });
+const middleware = [askFirst];
+const script = () => scriptedModel([call("pay", { cents: 7 }), say("It is paid.")]);
+const Basket = { paid: z.boolean().default(false) };
+
+/** The agent that `createAgent` makes. */
+function byCreateAgent() {
+  return createAgent({
+    name: "clerk",
+    model: script(),
+    instructions: "Pay.",
+    tools: [pay],
+    middleware,
+    state: defineState(Basket),
+  });
+}
+
+const whole = byCreateAgent();
+
+/** The same, by hand. */
+function byHand() {
+  const tools = toolRegistry([pay]);
+  return defineGraph({
+    name: "clerk",
+    state: defineState({ ...Basket, messages: messages() }),
+    interrupts: { approve: approval },
+  })
+    .nodes({
+      model: modelNode({ model: script(), instructions: "Pay.", tools, middleware }),
+      tools: toolNode({ tools, middleware }),
+    })
+    .edges({
+      [START]: "model",
+      model: route(["tools", "model", END], afterModel),
+      tools: route(["model", END], afterTools()),
+    });
+}
+
+async function talk(
+  graph: Graph<GraphTypes & { readonly state: { readonly messages: readonly Message[] } }>,
+  store: Store,
+) {
+  const input = { messages: whole.inputOf("Pay 7 cents.").messages };
+  const first = await run(graph as Graph, { store, thread: "t", input }).result;
+  const { status, state } = await resume(graph as Graph, { store, thread: "t", answers: { approve: true } }).result;
+  const said = (state as { readonly messages: readonly Message[] }).messages;
+  return [first.status, status, said.map((message) => `${message.role}: ${textOf(message)}`)];
+}
+
+describe("the graph of an agent", () => {
+  test("is the same when it is made by hand of its pieces: drawn, walked and run", async () => {
+    const own = byHand();
+    expect(toMermaid(own)).toBe(toMermaid(whole));
+    expect(Object.keys(own.machine.states ?? {})).toEqual(Object.keys(whole.machine.states ?? {}));
+    expect(checkGraph(own).violations).toEqual([]);
+    expect(checkGraph(whole).violations).toEqual([]);
+    const told = await talk(own as never, memoryStore());
+    expect(told).toEqual(await talk(whole as never, memoryStore()));
+    expect(told).toEqual([
+      "waiting",
+      "done",
+      ["user: Pay 7 cents.", "assistant: ", "tool: paid 7", "assistant: It is paid."],
+    ]);
+  });
+
+  test("goes on with a thread that the other began", async () => {
+    const store = memoryStore();
+    const input = { messages: whole.inputOf("Pay 7 cents.").messages };
+    await run(byHand(), { store, thread: "t", input }).result;
+    const { status, state } = await byCreateAgent().resume({ thread: "t", store, answers: { approve: true } }).result;
+    expect(status).toBe("done");
+    expect(state.messages.map(textOf)).toContain("paid 7");
+  });
+
+  test("takes a step of its own between the pieces", async () => {
+    const tools = toolRegistry([pay]);
+    const graph = defineGraph({ name: "checked", state: defineState({ ...Basket, messages: messages() }) })
+      .nodes({
+        model: modelNode({ model: script(), tools }),
+        tools: toolNode({ tools }),
+        note: (state) => ({ paid: state.messages.some((message) => textOf(message).startsWith("paid")) }),
+      })
+      .edges({
+        [START]: "model",
+        model: route(["tools", "model", "note"], (state) => {
+          const next = afterModel(state);
+          return next === END ? "note" : next;
+        }),
+        tools: route(["model", END], afterTools()),
+        note: END,
+      });
+    const { state } = await run(graph, { input: { messages: whole.inputOf("Pay.").messages } }).result;
+    expect(state.paid).toBe(true);
+  });
+
+  test("counts turns and has an output by hand too", async () => {
+    const output = z.object({ paid: z.int() });
+    const tools = toolRegistry([pay]);
+    const make = (model: ReturnType<typeof scriptedModel>) =>
+      defineGraph({
+        name: "counted",
+        state: defineState({ ...agentTurns, messages: messages() }),
+        input: beginsTurns,
+        private: ["agentTurns"],
+      })
+        .nodes({
+          model: modelNode({ model, tools, output }),
+          tools: toolNode({ tools, final: finalCall(outputSchema(output)) }),
+        })
+        .edges({
+          [START]: "model",
+          model: route(["tools", "model", END], afterModel),
+          tools: route(["model", END], afterTools(turnCountIs(2))),
+        });
+    const input = { messages: whole.inputOf("Pay.").messages } as never;
+    const ended = make(scriptedModel([call("pay", { cents: 1 }), call("final_answer", { paid: 1 })]));
+    const first = await run(ended, { input }).result;
+    expect(first.state.messages.at(-1)).toMatchObject({ name: "final_answer", terminate: true });
+    const stopped = scriptedModel([call("pay", { cents: 1 }), call("pay", { cents: 2 }), say("never")]);
+    await run(make(stopped), { input }).result;
+    expect(stopped.requests).toHaveLength(2);
+  });
+
+  test("is a node of another graph, drawn with it", async () => {
+    const outer = defineGraph({ name: "desk", state: defineState({ said: z.string().default("") }) })
+      .nodes({
+        clerk: subgraph(byCreateAgent(), {
+          input: () => whole.inputOf("Pay 7 cents."),
+          output: ({ messages: all }) => ({ said: textOf(all.at(-1) as Message) }),
+        }),
+      })
+      .edges({ [START]: "clerk", clerk: END });
+    expect(toMermaid(outer)).toContain("clerk");
+    const store = memoryStore();
+    await run(outer, { store, thread: "t" }).result;
+    const { state } = await resume(outer, { store, thread: "t", answers: { "clerk.approve": true } }).result;
+    expect(state.said).toBe("It is paid.");
+  });
+
+  test("a model node is refused what no request can be made of", () => {
+    expect(() => modelNode({ model: "gpt-5" as never })).toThrow(/the model of modelNode/);
+    expect(() => modelNode({ model: script(), tool: [] } as never)).toThrow(/"tool"/);
+    expect(() => modelNode({ model: script(), allowedTools: ["sell"] })).toThrow(/no tool "sell"/);
+  });
+});

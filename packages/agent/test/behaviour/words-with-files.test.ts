@@ -1,0 +1,114 @@
+/** What people say to an agent: words, files beside them, and what says nothing. */
+import type { Message } from "@statewright/core";
+import { say, scriptedModel } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import { type AgentInput, createAgent, mostFileBytes } from "../../src/index.ts";
+
+const png = Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0]);
+const pngText = "iVBORw0KGgoAAAAA";
+
+function contentOf(input: AgentInput) {
+  const agent = createAgent({ name: "a", model: scriptedModel([]) });
+  const [message] = agent.inputOf(input).messages as readonly Message[];
+  return message?.content;
+}
+
+describe("files", () => {
+  test.each([
+    ["bytes", png],
+    ["an ArrayBuffer", png.buffer],
+    ["base64", pngText],
+    ["a data URL", `data:image/png;base64,${pngText}`],
+    ["base64 that says what it is", { data: pngText, mimeType: "image/png" }],
+  ])("an image as %s", (_how, file) => {
+    expect(contentOf({ text: "What is it?", files: [file] })).toEqual([
+      { type: "image", mimeType: "image/png", data: pngText },
+      { type: "text", text: "What is it?" },
+    ]);
+  });
+
+  test.each([
+    [
+      new URL("https://example.com/a.jpg?w=1"),
+      { type: "image", mimeType: "image/jpeg", url: "https://example.com/a.jpg?w=1" },
+    ],
+    ["https://example.com/a.pdf", { type: "file", mimeType: "application/pdf", url: "https://example.com/a.pdf" }],
+    [
+      { data: "https://example.com/1", mimeType: "image/*" },
+      { type: "image", mimeType: "image/*", url: "https://example.com/1" },
+    ],
+    ["data:text/plain,a%20b", { type: "file", mimeType: "text/plain", data: "YSBi" }],
+    ["data:,a", { type: "file", mimeType: "text/plain", data: "YQ==" }],
+    [
+      { data: "JVBERi0x", name: "a.pdf" },
+      { type: "file", mimeType: "application/pdf", data: "JVBERi0x", name: "a.pdf" },
+    ],
+    [{ data: "UklGRgAAAABXRUJQ" }, { type: "image", mimeType: "image/webp", data: "UklGRgAAAABXRUJQ" }],
+  ])("told apart as image or file: %j", (file, block) => {
+    expect(contentOf({ files: [file] })).toEqual([block]);
+  });
+
+  test("reach the model, and stand in the conversation", async () => {
+    const model = scriptedModel([say("A dot.")]);
+    const { state } = await createAgent({ name: "a", model }).run({ input: { text: "See:", files: [png] } }).result;
+    expect(model.requests[0]?.messages[0]?.content).toEqual(state.messages[0]?.content);
+    expect(state.messages[0]?.content).toHaveLength(2);
+  });
+
+  test("can be sent to a run at work", async () => {
+    const model = scriptedModel([say("one"), say("two")]);
+    const run = createAgent({ name: "a", model }).run({ input: "Go" });
+    await Promise.all([run.followUp({ files: [png] }), run.result]);
+    expect(model.requests[1]?.messages.at(-1)?.content).toEqual([
+      { type: "image", mimeType: "image/png", data: pngText },
+    ]);
+  });
+
+  test.each([
+    ["bytes that do not say what they are", [Uint8Array.from([1, 2, 3])], /file 1 .+does not say what it is/],
+    ["base64 that does not", ["AAAA"], /does not say what it is/],
+    ["an address that does not", ["https://example.com/1"], /does not say what it is/],
+    ["a path", ["./a b.png"], /neither base64 nor an address/],
+    ["a file: address", [new URL("file:///etc/passwd")], /file: address.+bytes/],
+    ["nothing", [new Uint8Array()], /file 1 of the input is empty/],
+    ["a data URL without data", ["data:image/png;base64"], /without data/],
+    ["base64 that is broken", ["data:image/png;base64,a%"], /neither base64/],
+    ["a type that is none", [{ data: png, mimeType: "png" }], /"png"/],
+    ["a name that no file has", [{ data: png, mediaType: "image/png" }], /"mediaType"/],
+    ["no file", [7], /file 1 of the input is no file/],
+    ["no list", png, /files that are no list/],
+    ["the second one", [png, 7], /file 2/],
+  ])("refused: %s", (_what, files, says) => {
+    expect(() => contentOf({ files } as AgentInput)).toThrow(says);
+    expect(() => contentOf({ files } as AgentInput)).toThrow(expect.objectContaining({ code: "invalid_input" }));
+  });
+
+  test("are bounded, each and together", () => {
+    const half = { data: new Uint8Array(mostFileBytes / 2 + 1), mimeType: "audio/wav" };
+    expect(contentOf({ files: [half] })).toHaveLength(1);
+    expect(() => contentOf({ files: [half, half] })).toThrow(/20,971,522 bytes, and at most 20,971,520/);
+    expect(() => contentOf({ files: [new Uint8Array(mostFileBytes + 1)] })).toThrow(/at most/);
+  });
+});
+
+describe("an input that says nothing is refused before anything is begun", () => {
+  test.each([
+    ["an empty text", "", /an empty text/],
+    ["spaces", " \n", /an empty text/],
+    ["no messages", [], /an empty list/],
+    ["an empty object", {}, /neither a text nor files/],
+    ["a stray name", { txt: "Hi" }, /"txt"/],
+    ["undefined", undefined, /undefined/],
+    ["null", null, /null/],
+    ["a number", 7, /number/],
+  ])("%s", async (_what, input, says) => {
+    const model = scriptedModel([say("Hi")]);
+    const agent = createAgent({ name: "a", model });
+    expect(() => agent.run({ input: input as AgentInput })).toThrow(says);
+    expect(() => agent.run({ input: input as AgentInput })).toThrow(expect.objectContaining({ code: "invalid_input" }));
+    const run = agent.run({ input: "Go" });
+    await expect(run.steer(input as AgentInput)).rejects.toThrow(says);
+    await run.result;
+    expect(model.requests).toHaveLength(1);
+  });
+});

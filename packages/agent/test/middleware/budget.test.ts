@@ -1,0 +1,629 @@
+import { agentTool, type BudgetOptions, budget, createAgent, handoff, team } from "@statewright/agent";
+import {
+  defineTool,
+  type Message,
+  type Middleware,
+  type Model,
+  type ModelHookRuntime,
+  memoryStore,
+  type RunEvent,
+  type Store,
+  textOf,
+} from "@statewright/core";
+import {
+  call,
+  failWith,
+  modelThatRefusesBadTranscripts,
+  type ScriptedEntry,
+  say,
+  scriptedModel,
+  virtualClock,
+} from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+
+const prices = { scripted: { input: 1, output: 10, cacheRead: 0.1 }, small: { input: 0.5, output: 1 } };
+const spends = (inputTokens: number, outputTokens: number) => ({ usage: { inputTokens, outputTokens } });
+
+interface Spent {
+  readonly turns: number;
+  readonly toolCalls: number;
+  readonly tokens: number;
+  readonly cost: number;
+  readonly wallMs: number;
+  readonly refused: number;
+}
+const spentIn = (state: unknown, name = "budget"): Spent =>
+  (state as { readonly [channel: string]: Spent })[`${name}Spent`] as Spent;
+
+const texts = (messages: readonly Message[]): readonly string[] =>
+  messages.map((message) => `${message.role} ${textOf(message)}`);
+
+function working(log: string[] = []) {
+  return defineTool({
+    name: "work",
+    description: "Works.",
+    input: z.object({}),
+    effect: "pure",
+    run: (_, { callId }) => {
+      log.push(callId);
+      return "worked";
+    },
+  });
+}
+
+interface Given {
+  readonly budget: BudgetOptions;
+  readonly script: readonly ScriptedEntry[];
+  readonly log?: string[];
+  readonly store?: Store;
+  readonly middleware?: readonly Middleware[];
+}
+
+/** An agent under a budget, with one tool. */
+function under({ budget: options, script, log, store = memoryStore(), middleware = [] }: Given) {
+  const scripted = scriptedModel(script);
+  const world = virtualClock();
+  const events: RunEvent[] = [];
+  const agent = createAgent({
+    name: "frugal",
+    model: modelThatRefusesBadTranscripts(scripted),
+    tools: [working(log)],
+    middleware: [budget(options), ...middleware],
+    store,
+  });
+  const heard = <Handle extends { on(listen: (event: RunEvent) => void): unknown }>(handle: Handle): Handle => {
+    handle.on((event) => events.push(event));
+    return handle;
+  };
+  return {
+    world,
+    events,
+    requests: scripted.requests,
+    run: (input = "go", more: { readonly onBusy?: "interrupt" } = {}) =>
+      heard(agent.run({ thread: "t", input, world, ...more })).result,
+    resume: (answers: Readonly<Record<string, unknown>> = {}, other: Store = store) =>
+      heard(agent.resume({ thread: "t", store: other, world, answers })).result,
+  };
+}
+
+const work = call("work", {});
+
+const usedUp = (what: string) => ({ by: "budget", reason: `the budget of ${what} is used up` });
+
+describe("a limit", () => {
+  test("of turns ends the agent before the next request, and says so", async () => {
+    const agent = under({ budget: { turns: 2 }, script: [work, work, work] });
+    const { state, ended } = await agent.run();
+    expect(ended).toEqual(usedUp("2 turns"));
+    expect(texts(state.messages).at(-1)).toBe("assistant I stop here: the budget of 2 turns is used up.");
+    expect(agent.requests).toHaveLength(2);
+    expect(spentIn(state)).toMatchObject({ turns: 2, toolCalls: 2 });
+  });
+
+  test("that was not reached leaves the agent alone", async () => {
+    const agent = under({
+      budget: { turns: 2, toolCalls: 1, tokens: 99_999, cost: 1, prices },
+      script: [work, say("done")],
+    });
+    const { state, ended } = await agent.run();
+    expect([ended, texts(state.messages).at(-1)]).toEqual([{ by: "answer" }, "assistant done"]);
+  });
+
+  test("of a run begins anew with the next run, and one of a thread does not", async () => {
+    for (const [per, by] of [
+      ["run", "answer"],
+      ["thread", "budget"],
+    ] as const) {
+      const agent = under({ budget: { turns: 1, per }, script: [say("one"), say("two")] });
+      await agent.run();
+      expect((await agent.run("more")).ended?.by).toBe(by);
+    }
+  });
+
+  test("of tool calls holds for the calls of one message together: those over it are refused, and the agent ends", async () => {
+    const log: string[] = [];
+    const agent = under({ budget: { toolCalls: 3 }, script: [[work, work], [work, work, work], say("never")], log });
+    const { state, ended } = await agent.run();
+    expect(log).toHaveLength(3);
+    expect(ended).toEqual(usedUp("3 tool calls"));
+    expect(texts(state.messages).filter((text) => text.startsWith("tool Not run"))).toEqual([
+      "tool Not run: the budget of 3 tool calls is used up.",
+      "tool Not run: the budget of 3 tool calls is used up.",
+    ]);
+    expect(spentIn(state)).toMatchObject({ toolCalls: 3, refused: 2 });
+  });
+
+  test("of tool calls that is just used up lets the model answer", async () => {
+    const agent = under({ budget: { toolCalls: 1 }, script: [work, say("done")] });
+    expect((await agent.run()).ended).toEqual({ by: "answer" });
+  });
+
+  test("of tokens counts input and output", async () => {
+    const agent = under({
+      budget: { tokens: 100 },
+      script: [[say("", spends(50, 10)), work], [say("", spends(40, 0)), work], say("never")],
+    });
+    const { state, ended } = await agent.run();
+    expect(ended).toEqual(usedUp("100 tokens"));
+    expect(spentIn(state)).toMatchObject({ tokens: 100, turns: 2 });
+  });
+
+  test("of cost counts by prices per million tokens, with what was read from a cache", async () => {
+    const usage = { inputTokens: 1_000_000, cachedTokens: 500_000, outputTokens: 100_000 };
+    const agent = under({
+      budget: { cost: 1.5, prices },
+      script: [[say("", { usage }), work], say("never")],
+    });
+    const { state, ended } = await agent.run();
+    expect(ended).toEqual(usedUp("a cost of 1.5"));
+    expect(spentIn(state).cost).toBeCloseTo(0.5 + 0.05 + 1);
+  });
+
+  test("of time at work counts requests and calls, and not what people take to answer", async () => {
+    const agent = under({
+      budget: { wallMs: 1_000 },
+      script: [work, work, say("never")],
+      middleware: [
+        {
+          name: "slow",
+          interrupts: { sure: z.boolean() },
+          beforeModel: async (_, { interrupt }) => void (await interrupt("sure")) as undefined,
+          aroundModel: async (request, next, { wait }) => {
+            await wait(600);
+            return next(request);
+          },
+        },
+      ],
+    });
+    const step = async (going: ReturnType<typeof agent.resume>) => {
+      await agent.world.advance(600);
+      const end = await going;
+      await agent.world.advance(1_000_000);
+      return end;
+    };
+    await step(agent.run());
+    await step(agent.resume({ sure: true }));
+    const { state, ended } = await step(agent.resume({ sure: true }));
+    expect(ended).toEqual(usedUp("1000 ms at work"));
+    expect(spentIn(state)).toMatchObject({ wallMs: 1_200, turns: 2 });
+  });
+});
+
+describe("what nobody knows", () => {
+  test("is not counted as nothing: an answer without usage stops a budget of tokens", async () => {
+    const bare: Model = {
+      id: "bare",
+      respond: async () => ({ content: [{ type: "call", id: "a", name: "work", args: {} }], finish: "calls" }),
+    };
+    const run = (onUnknown: "stop" | "allow") =>
+      createAgent({
+        name: "a",
+        model: bare,
+        tools: [working()],
+        middleware: [budget({ tokens: 10, turns: 3, onUnknown })],
+      }).run({
+        thread: "t",
+        input: "go",
+      }).result;
+    expect((await run("stop")).ended).toEqual({
+      by: "budget",
+      reason: "a model did not say how many tokens it used, and the budget limits them",
+    });
+    expect((await run("allow")).ended).toEqual(usedUp("3 turns"));
+  });
+
+  test("a model without a price is refused under a limit of cost before it is asked", async () => {
+    const agent = under({ budget: { cost: 1, prices: { other: { input: 1, output: 1 } } }, script: [say("never")] });
+    await expect(agent.run()).rejects.toThrow(
+      'the middleware "budget" has a limit of cost and no price of the model "scripted"',
+    );
+    expect(agent.requests).toHaveLength(0);
+  });
+
+  test("what was written to a cache without a price of that makes the cost unknown", async () => {
+    const usage = { inputTokens: 10, outputTokens: 1, cacheWriteTokens: 5 };
+    const agent = under({ budget: { cost: 1, prices }, script: [[say("", { usage }), work], say("never")] });
+    expect((await agent.run()).ended).toMatchObject({
+      by: "budget",
+      reason: "nobody knows what an answer has cost, and the budget limits that",
+    });
+  });
+
+  test("an answer that a hook has asked for besides, of a model without a price, makes the cost unknown", async () => {
+    const usage = { inputTokens: 100, outputTokens: 0 };
+    const unpriced: Model = {
+      id: "unpriced",
+      respond: async () => ({ content: [{ type: "text", text: "short" }], finish: "stop", usage }),
+    };
+    const summing: Middleware = {
+      name: "summing",
+      beforeModel: async (request, { ask }: ModelHookRuntime) => {
+        await ask("summary", { model: unpriced, request: { messages: request.messages, tools: [] } });
+        return undefined;
+      },
+    };
+    const agent = under({
+      budget: { cost: 1, prices },
+      script: [[say("", spends(1, 1)), work], say("never")],
+      middleware: [summing],
+    });
+    const { state, ended } = await agent.run();
+    expect(spentIn(state)).toMatchObject({ tokens: 102, unknownCost: 1 });
+    expect(ended).toEqual({ by: "budget", reason: "nobody knows what an answer has cost, and the budget limits that" });
+  });
+
+  test("requests that were lost are told, and what they are known to have cost counts", async () => {
+    const agent = under({
+      budget: { tokens: 1_000, turns: 5 },
+      script: [failWith(Object.assign(new Error("overloaded"), { status: 529 })), say("done", spends(5, 5))],
+    });
+    const going = agent.run();
+    await agent.world.advance(60_000);
+    const { state } = await going;
+    expect(spentIn(state)).toMatchObject({ tokens: 10, unknownLost: 1, turns: 1 });
+  });
+});
+
+describe("at a limit, a person", () => {
+  const script = [work, work, say("done")];
+
+  test("is shown what was spent, extends it, and the agent goes on", async () => {
+    const agent = under({ budget: { turns: 1, onExceeded: "ask" }, script });
+    const first = await agent.run();
+    expect(first).toMatchObject({
+      status: "waiting",
+      interrupts: [
+        {
+          key: "budget",
+          payload: {
+            budget: "budget",
+            per: "run",
+            exceeded: "turns",
+            reason: "the budget of 1 turns is used up",
+            limits: { turns: 1 },
+            spent: { turns: 1, toolCalls: 1 },
+          },
+        },
+      ],
+    });
+    const second = await agent.resume({ budget: { turns: 2 } });
+    expect(second).toMatchObject({ status: "done", ended: { by: "answer" } });
+    expect(spentIn(second.state)).toMatchObject({ turns: 3, extended: { turns: 2 } });
+    expect(agent.requests).toHaveLength(3);
+  });
+
+  test("gives as much again with true, and is asked again at the next limit", async () => {
+    const agent = under({ budget: { turns: 1, onExceeded: "ask" }, script });
+    await agent.run();
+    expect(await agent.resume({ budget: true })).toMatchObject({ status: "waiting" });
+    expect(await agent.resume({ budget: true })).toMatchObject({ status: "done" });
+  });
+
+  test("is asked again when what was given is not enough", async () => {
+    const agent = under({ budget: { turns: 1, tokens: 1, onExceeded: "ask" }, script });
+    await agent.run();
+    const second = await agent.resume({ budget: { turns: 5 } });
+    expect(second).toMatchObject({ status: "waiting", interrupts: [{ payload: { exceeded: "tokens" } }] });
+    expect(await agent.resume({ budget: { tokens: 9_999 } })).toMatchObject({ status: "done" });
+  });
+
+  test("ends the agent with false", async () => {
+    const agent = under({ budget: { turns: 1, onExceeded: "ask" }, script });
+    await agent.run();
+    const end = await agent.resume({ budget: false });
+    expect(end).toMatchObject({ status: "done", ended: usedUp("1 turns") });
+  });
+
+  test("who does not answer in time has ended it", async () => {
+    const agent = under({ budget: { turns: 1, onExceeded: "ask", expiresMs: 1_000 }, script });
+    await agent.run();
+    await agent.world.advance(2_000);
+    expect(await agent.resume()).toMatchObject({ status: "done", ended: usedUp("1 turns") });
+  });
+
+  test("gives more tool calls where some were refused", async () => {
+    const log: string[] = [];
+    const agent = under({
+      budget: { toolCalls: 1, onExceeded: "ask" },
+      script: [[work, work], work, say("done")],
+      log,
+    });
+    expect(await agent.run()).toMatchObject({ interrupts: [{ payload: { exceeded: "toolCalls" } }] });
+    expect(await agent.resume({ budget: { toolCalls: 1 } })).toMatchObject({ ended: { by: "answer" } });
+    expect(log).toHaveLength(2);
+  });
+
+  test("who answers with something else is told what to answer", async () => {
+    const agent = under({ budget: { turns: 1, onExceeded: "ask" }, script });
+    await agent.run();
+    await expect(agent.resume({ budget: { steps: 3 } })).rejects.toThrow("expected true, false, or how much more");
+  });
+});
+
+test("a warning is told once, and said to the model in each request from then on, which saves nothing of it", async () => {
+  const agent = under({
+    budget: { turns: 4, tokens: 1_000_000, warnAt: 0.5 },
+    script: [work, work, work, say("done")],
+  });
+  const { state } = await agent.run();
+  const warnings = agent.events.filter((event) => event.type === "custom");
+  expect(warnings).toMatchObject([
+    { name: "budget.warning", payload: { budget: "budget", per: "run", near: ["turns"], told: "2 of 4 turns" } },
+  ]);
+  const notes = agent.requests.map(({ messages }) => texts(messages).filter((text) => text.includes("[Budget")));
+  expect(notes).toEqual([
+    [],
+    [],
+    ["user [Budget: 2 of 4 turns used. Come to an end soon.]"],
+    ["user [Budget: 3 of 4 turns used. Come to an end soon.]"],
+  ]);
+  expect(texts(state.messages).join(" ")).not.toContain("[Budget");
+});
+
+test("two budgets of an agent count apart", async () => {
+  const agent = under({
+    budget: { turns: 3 },
+    middleware: [budget({ name: "daily", per: "thread", turns: 4 })],
+    script: [work, say("1"), work, work, say("never")],
+  });
+  expect((await agent.run()).ended).toEqual({ by: "answer" });
+  const second = await agent.run();
+  expect(second.ended).toEqual({ by: "daily", reason: "the budget of 4 turns is used up" });
+});
+
+describe("the whole tree", () => {
+  /** A lead that sends out `count` researchers in one message, each of which works `turns` times. */
+  function tree(options: BudgetOptions, count: number, turns: number, store: Store = memoryStore()) {
+    const asked: string[] = [];
+    const researcher = createAgent({
+      name: "researcher",
+      model: scriptedModel(({ messages }) => {
+        asked.push("researcher");
+        return messages.filter(({ role }) => role === "assistant").length + 1 < turns
+          ? [say("", spends(10, 0)), work]
+          : say("found", spends(10, 0));
+      }),
+      tools: [working()],
+    });
+    const lead = createAgent({
+      name: "lead",
+      model: scriptedModel(({ messages }) => {
+        asked.push("lead");
+        if (messages.at(-1)?.role === "tool") return say("summed up", spends(10, 0));
+        return [say("", spends(10, 0)), ...Array.from({ length: count }, () => call("research", { task: "look" }))];
+      }),
+      tools: [agentTool(researcher, { name: "research", description: "Researches." })],
+      middleware: [budget(options)],
+      store,
+    });
+    return { lead, asked };
+  }
+
+  test("spends from one budget", async () => {
+    const { lead, asked } = tree({ turns: 20, tokens: 1_000 }, 2, 2);
+    const { state, ended } = await lead.run({ thread: "t", input: "go" }).result;
+    expect(ended).toEqual({ by: "answer" });
+    expect(asked).toHaveLength(6);
+    expect(spentIn(state)).toMatchObject({ turns: 6, tokens: 60, toolCalls: 4 });
+  });
+
+  test.each([3, 4, 5, 6, 7])("of parallel sub-agents makes no more than %i requests together", async (turns) => {
+    const { lead, asked } = tree({ turns }, 3, 3);
+    const { state, ended } = await lead.run({ thread: "t", input: "go" }).result;
+    expect(asked).toHaveLength(turns);
+    expect(spentIn(state).turns).toBe(turns);
+    expect(ended).toEqual(usedUp(`${turns} turns`));
+    // A sub-agent that was stopped is no success.
+    const stopped = state.messages.filter((message) => message.role === "tool" && message.isError);
+    expect(stopped.length).toBeGreaterThan(0);
+  });
+
+  test.each([2, 3, 4])(
+    "runs no more than %i tool calls together, those for sub-agents among them",
+    async (toolCalls) => {
+      const { lead } = tree({ toolCalls }, 2, 3);
+      const { state } = await lead.run({ thread: "t", input: "go" }).result;
+      expect(spentIn(state).toolCalls).toBe(toolCalls);
+    },
+  );
+
+  test("holds back requests side by side that would together spend more tokens than are left", async () => {
+    const { lead, asked } = tree({ tokens: 30 }, 3, 1);
+    const { state } = await lead.run({ thread: "t", input: "go" }).result;
+    expect(asked).toEqual(["lead", "researcher", "researcher"]);
+    expect(spentIn(state).tokens).toBe(30);
+  });
+
+  test("is extended by one answer of a person for all sub-agents that wait", async () => {
+    const { lead, asked } = tree({ turns: 3, onExceeded: "ask" }, 2, 2);
+    const first = await lead.run({ thread: "t", input: "go" }).result;
+    expect(first).toMatchObject({ status: "waiting", interrupts: [{ key: "research.budget" }] });
+    const second = await lead.resume({ thread: "t", answers: { "research.budget": { turns: 2 } } }).result;
+    expect(second).toMatchObject({
+      status: "waiting",
+      interrupts: [{ payload: { spent: { extended: { turns: 2 } } } }],
+    });
+    expect([spentIn(second.state).turns, asked]).toHaveLength(2);
+    const third = await lead.resume({ thread: "t", answers: { budget: true } }).result;
+    expect(third).toMatchObject({ status: "done", ended: { by: "answer" } });
+    expect(asked).toHaveLength(6);
+    expect(spentIn(third.state)).toMatchObject({ turns: 6, extended: { turns: 5 } });
+  });
+
+  test.each([
+    ["throws", () => Promise.reject(new Error("broken")), false],
+    ["asks what nobody may answer", ({ interrupt }: Pick<ModelHookRuntime, "interrupt">) => interrupt("nothing"), true],
+  ])("does not wait for a request that a hook keeps back: it %s", async (_, fails, isFatal) => {
+    const researcher = createAgent({
+      name: "researcher",
+      model: scriptedModel(() => say("found", spends(10, 0))),
+      middleware: [
+        {
+          name: "picky",
+          beforeModel: async ({ messages }, runtime) => {
+            if (messages.some((message) => textOf(message) === "bad")) await fails(runtime);
+            return undefined;
+          },
+        },
+      ],
+    });
+    const lead = createAgent({
+      name: "lead",
+      model: scriptedModel(({ messages }) =>
+        messages.at(-1)?.role === "tool"
+          ? say("summed up", spends(10, 0))
+          : [
+              say("", spends(10, 0)),
+              call("research", { task: "bad" }, { id: "a" }),
+              call("research", { task: "good" }, { id: "b" }),
+            ],
+      ),
+      tools: [agentTool(researcher, { name: "research", description: "Researches." })],
+      // As much as the lead and one researcher take: the other waits until that one's request has come to its end.
+      middleware: [budget({ tokens: 20, turns: 9 })],
+      store: memoryStore(),
+    });
+    const { result } = lead.run({ thread: "t", input: "go" });
+    if (isFatal) await expect(result).rejects.toThrow("unknown_interrupt");
+    else expect(spentIn((await result).state)).toMatchObject({ turns: 2, tokens: 20 });
+  });
+
+  test("may be left out: then a sub-agent spends nothing of it", async () => {
+    const { lead } = tree({ turns: 3, tree: false }, 2, 3);
+    const { state, ended } = await lead.run({ thread: "t", input: "go" }).result;
+    expect(ended).toEqual({ by: "answer" });
+    expect(spentIn(state)).toMatchObject({ turns: 2, toolCalls: 2 });
+  });
+
+  test("counts once for a sub-agent that has the same budget itself", async () => {
+    const shared = budget({ turns: 3 });
+    const inner = createAgent({ name: "inner", model: scriptedModel([say("found")]), middleware: [shared] });
+    const outer = createAgent({
+      name: "outer",
+      model: scriptedModel([call("inner", { task: "x" }), say("done")]),
+      tools: [agentTool(inner, { description: "Looks." })],
+      middleware: [shared],
+    });
+    const { state, ended } = await outer.run({ thread: "t", input: "go" }).result;
+    expect([ended, spentIn(state).turns]).toEqual([{ by: "answer" }, 3]);
+  });
+});
+
+test("maxTurns of an agent ends it by that name, and its sub-agents have turns of their own", async () => {
+  const inner = createAgent({
+    name: "inner",
+    model: scriptedModel([work, say("found")]),
+    tools: [working()],
+    maxTurns: 2,
+  });
+  const outer = createAgent({
+    name: "outer",
+    model: scriptedModel([call("inner", { task: "x" }), call("inner", { task: "y" }), say("never")]),
+    tools: [agentTool(inner, { description: "Looks." })],
+    maxTurns: 2,
+  });
+  const { ended } = await outer.run({ thread: "t", input: "go" }).result;
+  expect(ended).toEqual({ by: "maxTurns", reason: "the budget of 2 turns is used up" });
+  expect(() => createAgent({ name: "a", model: scriptedModel([]), maxTurns: 0 })).toThrow("maxTurns of the agent");
+});
+
+test("an agent that calls itself has turns of its own in each call, and all spend from one budget", async () => {
+  const agent: ReturnType<typeof createAgent> = createAgent({
+    name: "looper",
+    model: scriptedModel(({ messages }) => {
+      const results = messages.filter(({ role }) => role === "tool").length;
+      const [first] = messages;
+      if (first !== undefined && textOf(first) === "go")
+        return results < 2 ? call("again", { task: `part ${results}` }) : say("whole");
+      return results < 2 ? work : say("a part");
+    }),
+    tools: [working(), agentTool(() => agent, { name: "again", description: "Does a part." })],
+    maxTurns: 3,
+    middleware: [budget({ turns: 99 })],
+  });
+  const { state, ended } = await agent.run({ thread: "t", input: "go" }).result;
+  expect(ended).toEqual({ by: "answer" });
+  expect(texts(state.messages)).toContain("tool a part");
+  expect(spentIn(state)).toMatchObject({ turns: 9, toolCalls: 6 });
+});
+
+test("a team spends from one budget, and each of its agents has turns of its own", async () => {
+  const members = (maxTurns: number) => [
+    createAgent({
+      name: "triage",
+      model: scriptedModel([call("transfer_to_billing", {}), say("never")]),
+      tools: [handoff("billing")],
+      maxTurns,
+    }),
+    createAgent({ name: "billing", model: scriptedModel([work, work, say("paid")]), tools: [working()], maxTurns }),
+  ];
+  const office = team({ name: "office", agents: members(3), middleware: [budget({ turns: 10 })] });
+  const { state, ended } = await office.run({ thread: "t", input: "pay" }).result;
+  expect([ended, spentIn(state).turns]).toEqual([{ by: "answer" }, 4]);
+  const hurried = team({ name: "office", agents: members(3), middleware: [budget({ turns: 3 })] });
+  expect((await hurried.run({ thread: "t", input: "pay" }).result).ended).toEqual(usedUp("3 turns"));
+  const short = team({ name: "office", agents: members(2) });
+  expect((await short.run({ thread: "t", input: "pay" }).result).ended?.by).toBe("maxTurns");
+});
+
+test("two budgets of one name are refused where the agent is made", () => {
+  const twice = [budget({ turns: 1 }), budget({ tokens: 1 })];
+  expect(() => createAgent({ name: "a", model: scriptedModel([]), middleware: twice })).toThrow(
+    'the middleware "budget" keeps its facts in the channel "budgetSpent", as another one does. Give one of them another name',
+  );
+});
+
+test("what a cancelled run has spent counts in its thread", async () => {
+  const store = memoryStore();
+  const agent = under({
+    budget: { per: "thread", turns: 10, tokens: 1_000 },
+    script: [[say("", spends(7, 0)), work], say("more", spends(7, 0))],
+    store,
+    middleware: [
+      {
+        name: "cancels",
+        beforeTool: () => ({ action: "abort", reason: "enough" }),
+      },
+    ],
+  });
+  expect(await agent.run()).toMatchObject({ status: "cancelled" });
+  const { state } = await agent.run("more");
+  expect(spentIn(state)).toMatchObject({ turns: 2, tokens: 14 });
+});
+
+test("what a failed run has spent counts in its thread, also where it is not resumed", async () => {
+  let isBroken = true;
+  const agent = under({
+    budget: { per: "thread", tokens: 1_000 },
+    script: [say("one", spends(7, 0)), say("two", spends(7, 0))],
+    middleware: [
+      {
+        name: "breaks",
+        afterAgent: () => {
+          if (isBroken) throw new Error("broken");
+        },
+      },
+    ],
+  });
+  await expect(agent.run()).rejects.toThrow("broken");
+  isBroken = false;
+  const { state } = await agent.run("more", { onBusy: "interrupt" });
+  expect(spentIn(state)).toMatchObject({ turns: 2, tokens: 14 });
+});
+
+test.each([
+  [{}, "budget has nothing to go by"],
+  [{ turns: 0 }, "turns of budget is 0"],
+  [{ toolCalls: -1 }, "toolCalls of budget is -1"],
+  [{ cost: 1 }, "budget has a limit of cost and no prices"],
+  [{ cost: 0, prices }, "cost of budget is 0"],
+  [{ cost: 1, prices: { x: { input: -1, output: 1 } } }, 'the price of "x" has -1 in it'],
+  [{ turns: 1, warnAt: 80 }, "warnAt of budget is 80"],
+  [{ turns: 1, onExceeded: "stop" }, 'onExceeded of budget is "stop"'],
+  [{ turns: 1, per: "day" }, 'per of budget is "day"'],
+  [{ maxTurns: 1 }, 'budget has no option "maxTurns"'],
+  [{ turns: 1, name: "a b" }, 'name of budget is "a b"'],
+])("budget(%j) is refused: %s", (options, text) => {
+  expect(() => budget(options as BudgetOptions)).toThrow(text);
+});

@@ -1,0 +1,91 @@
+import { cacheReplies, createAgent, promptCache } from "@statewright/agent";
+import { type Middleware, memoryStore, textOf } from "@statewright/core";
+import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { noting } from "../support/desk.ts";
+
+/** Agents that share middleware; a thread of its own for each question. */
+function office(middleware: readonly Middleware[]) {
+  const world = virtualClock();
+  const store = memoryStore();
+  let threads = 0;
+  let asked = 0;
+  const model = scriptedModel(() => say(`answer ${++asked}`));
+  const ask = async (input: string, more: { readonly model?: typeof model; readonly instructions?: string } = {}) => {
+    const agent = createAgent({ name: "a", model, middleware, store, ...more });
+    const { state } = await agent.run({ thread: `t${++threads}`, input, world }).result;
+    const last = state.messages.at(-1);
+    return last?.role === "assistant" ? { text: textOf(last), usage: last.usage } : undefined;
+  };
+  return { ask, model, world, store };
+}
+
+test("the same request is answered once, and what comes from the cache has cost nothing", async () => {
+  const { ask, model } = office([cacheReplies({ ttlMs: 1_000 })]);
+  expect(await ask("hi")).toMatchObject({ text: "answer 1", usage: { inputTokens: expect.any(Number) } });
+  expect(await ask("hi")).toEqual({ text: "answer 1", usage: undefined });
+  expect([(await ask("ho"))?.text, model.requests.length]).toEqual(["answer 2", 2]);
+});
+
+test("other instructions, another model or another setting make another request", async () => {
+  const { ask, model } = office([cacheReplies({ ttlMs: 1_000 })]);
+  await ask("hi");
+  await ask("hi", { instructions: "Be brief." });
+  const other = scriptedModel(() => say("other"), { id: "other" });
+  expect((await ask("hi", { model: other }))?.text).toBe("other");
+  expect([model.requests.length, other.requests.length]).toEqual([2, 1]);
+});
+
+test("marks for a provider's own cache make no other request", async () => {
+  const { ask, model } = office([promptCache(), cacheReplies({ ttlMs: 1_000 })]);
+  await ask("hi");
+  expect([(await ask("hi"))?.text, model.requests.length]).toEqual(["answer 1", 1]);
+});
+
+test("a reply is over after its time, and the oldest goes when there is no room", async () => {
+  const { ask, model, world } = office([cacheReplies({ ttlMs: 1_000, maxEntries: 2 })]);
+  await ask("a");
+  await world.advance(1_000);
+  expect((await ask("a"))?.text).toBe("answer 2");
+  await ask("b");
+  await ask("a");
+  await ask("c");
+  expect([(await ask("a"))?.text, (await ask("b"))?.text, model.requests.length]).toEqual(["answer 2", "answer 5", 5]);
+});
+
+test("calls from the cache are run as any others", async () => {
+  const log: string[] = [];
+  const model = scriptedModel((request) => (request.messages.length === 1 ? call("ping", { text: "x" }) : say("ok")));
+  const middleware = [cacheReplies({ ttlMs: 1_000 })];
+  const agent = createAgent({ name: "a", model, tools: [noting(log, "ping")], middleware });
+  await agent.run({ input: "go" }).result;
+  const { state } = await agent.run({ input: "go" }).result;
+  expect([model.requests.length, log, state.messages.length]).toEqual([2, ["ping x", "ping x"], 4]);
+});
+
+test("in the long-term store they are found by other processes, and go with the superstep", async () => {
+  const shared = office([cacheReplies({ ttlMs: 1_000, namespace: ["replies"] })]);
+  await shared.ask("hi");
+  const model = scriptedModel(() => say("never"));
+  const agent = createAgent({
+    name: "a",
+    model,
+    store: shared.store,
+    middleware: [cacheReplies({ ttlMs: 9, namespace: ["replies"] })],
+  });
+  const { state } = await agent.run({ thread: "other", input: "hi", world: shared.world }).result;
+  expect([state.messages.length, model.requests.length]).toEqual([2, 0]);
+  await shared.world.advance(1_000);
+  expect((await shared.ask("hi"))?.text).toBe("answer 2");
+});
+
+test("settings that are none are refused", () => {
+  for (const options of [
+    {},
+    { ttlMs: 0 },
+    { ttlMs: 5, maxEntries: 0 },
+    { ttlMs: 5, namespace: "x" },
+    { ttlMs: 5, store: 1 },
+  ])
+    expect(() => cacheReplies(options as never), JSON.stringify(options)).toThrow(/invalid_option/);
+});

@@ -1,0 +1,111 @@
+import { clearToolResults, trimMessages } from "@statewright/agent";
+import type { Message } from "@statewright/core";
+import { virtualClock } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { checkRequest } from "../support/provider-rules.ts";
+import { randomConversation } from "../support/random-conversation.ts";
+import { requestFor } from "../support/requests.ts";
+
+const user = (id: string): Message => ({ role: "user", id, content: [{ type: "text", text: id }] });
+const exchange = (number: number, tools: readonly string[]): readonly Message[] => [
+  {
+    role: "assistant",
+    id: `c${number}`,
+    content: tools.map((name, index) => ({ type: "call", id: `call_${number}_${index}`, name, args: { of: name } })),
+    finish: "calls",
+  },
+  ...tools.map(
+    (name, index): Message => ({
+      role: "tool",
+      id: `t${number}_${index}`,
+      callId: `call_${number}_${index}`,
+      name,
+      content: [{ type: "text", text: `${name} ${number}` }],
+      isError: false,
+    }),
+  ),
+];
+const results = (messages: readonly Message[]): readonly string[] =>
+  messages.flatMap(({ role, content }) =>
+    role === "tool" && typeof content !== "string"
+      ? content.map((block) => (block.type === "text" ? block.text : block.type))
+      : [],
+  );
+const three = [user("ask"), ...exchange(1, ["read"]), ...exchange(2, ["read", "notes"]), ...exchange(3, ["read"])];
+
+test("whatever the conversation, only contents of old results change, and providers take what is sent", async () => {
+  const random = virtualClock({ seed: 3 }).random;
+  for (let round = 0; round < 300; round++) {
+    const whole = randomConversation(random, 1 + Math.floor(random.next() * 6));
+    const keep = round % 5;
+    const clear = clearToolResults({
+      triggerTokens: 0,
+      keep,
+      batch: 1 + (round % 3),
+      exclude: ["notes"],
+      clearArgs: round % 2 === 0,
+    });
+    const { request, kept } = await requestFor(whole, [clear]);
+    checkRequest(request.messages, whole);
+    expect(kept).toEqual(whole);
+    expect(request.messages.map(({ id, role }) => [id, role])).toEqual(whole.map(({ id, role }) => [id, role]));
+    const unread = whole.findLastIndex(({ role }) => role !== "tool");
+    expect(request.messages.slice(unread + 1)).toEqual(whole.slice(unread + 1));
+    const cleared = request.messages.filter(
+      (message, index) => message.role === "tool" && message !== whole[index] && results([message])[0] === "[cleared]",
+    );
+    const clearable = whole.filter((message) => message.role === "tool" && message.name !== "notes").length;
+    expect(cleared.length).toBeLessThanOrEqual(Math.max(0, clearable - keep));
+  }
+}, 60_000);
+
+test("the last results stay, the ones before them are cleared, those of excluded tools are not", async () => {
+  const sent = async (options: Parameters<typeof clearToolResults>[0]): Promise<readonly string[]> =>
+    results((await requestFor(three, [clearToolResults({ triggerTokens: 1, ...options })])).request.messages);
+  expect(await sent({ keep: 2 })).toEqual(["[cleared]", "[cleared]", "notes 2", "read 3"]);
+  expect(await sent({ keep: 0 })).toEqual(["[cleared]", "[cleared]", "[cleared]", "read 3"]);
+  expect(await sent({ keep: 0, exclude: ["notes"] })).toEqual(["[cleared]", "[cleared]", "notes 2", "read 3"]);
+  expect(await sent({ keep: 2, batch: 3 })).toEqual(["read 1", "read 2", "notes 2", "read 3"]);
+  expect(await sent({ keep: 0, placeholder: "(gone)" })).toEqual(["(gone)", "(gone)", "(gone)", "read 3"]);
+  expect(await sent({ triggerTokens: 10_000 })).toEqual(["read 1", "read 2", "notes 2", "read 3"]);
+});
+
+test("arguments go when all results of their message have gone", async () => {
+  const clear = clearToolResults({ triggerTokens: 1, keep: 2, clearArgs: true });
+  const { request } = await requestFor(three, [clear]);
+  const args = request.messages.flatMap((message) =>
+    message.role === "assistant"
+      ? message.content.map((block) => (block.type === "call" ? block.args : block.type))
+      : [],
+  );
+  expect(args).toEqual([{}, { of: "read" }, { of: "notes" }, { of: "read" }]);
+});
+
+test("of a result that is kept as an artifact the model still reads the handle", async () => {
+  const ref = { handle: "a1", name: "page", mimeType: "text/plain", bytes: 90_000 };
+  const [ask, call, result, ...rest] = three;
+  if (ask === undefined || call === undefined || result?.role !== "tool") throw new Error("no exchange");
+  const large: Message = { ...result, content: [{ type: "artifact", ref, preview: "the first lines" }] };
+  const { request } = await requestFor([ask, call, large, ...rest], [clearToolResults({ triggerTokens: 1, keep: 3 })]);
+  expect(results(request.messages)[0]).toBe("[cleared] Kept as artifact a1.");
+});
+
+test("what trimming counts is what clearing has left", async () => {
+  const long = [user("ask"), ...Array.from({ length: 30 }, (_, number) => exchange(number, ["read"])).flat()];
+  const clear = clearToolResults({ triggerTokens: 1, keep: 1, clearArgs: true });
+  const { request } = await requestFor(long, [clear, trimMessages({ maxTokens: 2_000 })]);
+  expect(request.messages).toHaveLength(long.length);
+});
+
+test("settings that are none are refused", () => {
+  for (const options of [
+    { triggerTokens: -1 },
+    { keep: 0.5 },
+    { batch: 0 },
+    { exclude: "notes" },
+    { clearArgs: 1 },
+    { placeholder: "" },
+    { after: 3 },
+  ])
+    expect(() => clearToolResults(options as never), JSON.stringify(options)).toThrow(/invalid_option/);
+});

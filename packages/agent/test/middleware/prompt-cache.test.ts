@@ -1,0 +1,116 @@
+import { createAgent, promptCache, trimMessages } from "@statewright/agent";
+import { type Message, type ModelRequest, memoryStore, type Tool } from "@statewright/core";
+import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { noting } from "../support/desk.ts";
+
+/** Where a request is marked for Anthropic: roles and ids of messages, names of tools. */
+function marks({ messages, tools }: ModelRequest): readonly string[] {
+  const isMarked = (part: { readonly provider?: unknown }): boolean =>
+    JSON.stringify(part.provider ?? null).includes("ephemeral");
+  return [
+    ...tools.filter(isMarked).map(({ name }) => `tool ${name}`),
+    ...messages.flatMap((message) =>
+      (message.role === "user" ? message.content.some(isMarked) : isMarked(message))
+        ? `${message.role} ${shown(message)}`
+        : [],
+    ),
+  ];
+}
+const shown = (message: Message): string =>
+  typeof message.content === "string"
+    ? message.content
+    : message.content.map((block) => (block.type === "text" ? block.text : block.type)).join();
+
+test("instructions, the end of the request before and the end of this one are marked, whatever has come between", async () => {
+  const model = scriptedModel([
+    [call("ping", { text: "a" }), call("ping", { text: "b" })],
+    call("ping", {}),
+    say("done"),
+    say("hello"),
+  ]);
+  const tools = [noting([], "ping")];
+  const agent = createAgent({
+    name: "a",
+    model,
+    tools,
+    instructions: "Help.",
+    middleware: [promptCache()],
+    store: memoryStore(),
+  });
+  await agent.run({ thread: "t", input: "go" }).result;
+  await agent.run({ thread: "t", input: "more" }).result;
+  expect(model.requests.map(marks)).toEqual([
+    ["system Help.", "user go"],
+    ["system Help.", "user go", "tool ping done"],
+    ["system Help.", "tool ping done", "tool ping done"],
+    ["system Help.", "tool ping done", "user more"],
+  ]);
+  expect(model.requests.every(({ instructions }) => instructions === undefined)).toBe(true);
+});
+
+test("without instructions the last tool is marked; a longer life is asked for when wanted", async () => {
+  const model = scriptedModel([say("done")]);
+  const tools = [noting([], "b"), noting([], "a")];
+  await createAgent({ name: "a", model, tools, middleware: [promptCache({ ttl: "1h" })] }).run({ input: "go" }).result;
+  const [request] = model.requests;
+  expect(marks(request as ModelRequest)).toEqual(["tool b", "user go"]);
+  expect(JSON.stringify(request)).toContain('"cacheControl":{"type":"ephemeral","ttl":"1h"}');
+});
+
+test("what else a provider is told stays: options of the request, of OpenAI and of a block", async () => {
+  const model = scriptedModel([say("done")]);
+  const input: Message[] = [
+    {
+      role: "user",
+      id: "u",
+      content: [{ type: "text", text: "go", provider: { anthropic: { citations: true }, google: { a: 1 } } }],
+    },
+  ];
+  const settings = { providerOptions: { openai: { store: false }, anthropic: { effort: "low" } } };
+  await createAgent({ name: "a", model, settings, middleware: [promptCache({ key: () => "k" })] }).run({ input })
+    .result;
+  expect(model.requests[0]).toMatchObject({
+    providerOptions: { openai: { store: false, promptCacheKey: "k" }, anthropic: { effort: "low" } },
+    messages: [
+      {
+        content: [
+          { provider: { google: { a: 1 }, anthropic: { citations: true, cacheControl: { type: "ephemeral" } } } },
+        ],
+      },
+    ],
+  });
+});
+
+test("of any two tools the same one stands first in every request, however tools come and go", async () => {
+  const { random } = virtualClock({ seed: 11 });
+  const all = Array.from({ length: 12 }, (_, index) => noting([], `tool_${(index * 7) % 12}`));
+  const orders: string[][] = [];
+  for (let turn = 0; turn < 100; turn++) {
+    const tools: Tool[] = all.filter(() => random.next() < 0.5).toSorted(() => random.next() - 0.5);
+    const model = scriptedModel([say("done")]);
+    await createAgent({ name: "a", model, tools, middleware: [promptCache()] }).run({ input: "go" }).result;
+    orders.push(model.requests[0]?.tools.map(({ name }) => name) ?? []);
+  }
+  const places = orders.map((order) => new Map(order.map((name, index) => [name, index])));
+  for (const one of all)
+    for (const other of all) {
+      const both = places.filter((place) => place.has(one.spec.name) && place.has(other.spec.name));
+      const isFirst = both.map((place) => (place.get(one.spec.name) ?? 0) < (place.get(other.spec.name) ?? 0));
+      expect(new Set(isFirst).size, `${one.spec.name} and ${other.spec.name}`).toBeLessThan(2);
+    }
+});
+
+test("behind a trimmed conversation the same messages begin requests for several turns", async () => {
+  const model = scriptedModel(() => say("ok"));
+  const middleware = [trimMessages({ maxTokens: 400 }), promptCache()];
+  const agent = createAgent({ name: "a", model, instructions: "Help.", middleware, store: memoryStore() });
+  for (let turn = 0; turn < 30; turn++) await agent.run({ thread: "t", input: `${turn} ${"x".repeat(60)}` }).result;
+  const begins = model.requests.map(({ messages }) => JSON.stringify(messages.slice(0, 2).map(({ id }) => id)));
+  expect(new Set(begins).size).toBeLessThan(12);
+});
+
+test("settings that are none are refused", () => {
+  for (const options of [{ ttl: "2h" }, { key: "k" }, { after: 1 }])
+    expect(() => promptCache(options as never), JSON.stringify(options)).toThrow(/invalid_option/);
+});

@@ -1,0 +1,244 @@
+import { agentTool, createAgent, type RedactPersonalOptions, redactPersonal } from "@statewright/agent";
+import { defineTool, type Message, type ModelReply, memoryStore, type RunEvent, textOf } from "@statewright/core";
+import { call, type ScriptedEntry, say, scriptedModel, virtualClock } from "@statewright/testing";
+import { expect, test } from "vitest";
+import * as z from "zod";
+
+const person = "Ann, ann@example.com, card 4111 1111 1111 1111";
+
+/** An agent with a tool `look` that gives `gives`, and everything that was told while it ran. */
+function desk(options: RedactPersonalOptions, script: readonly ScriptedEntry[], gives: unknown = person) {
+  const model = scriptedModel(script);
+  const events: RunEvent[] = [];
+  const look = defineTool({
+    name: "look",
+    description: "Looks.",
+    input: z.object({}),
+    effect: "pure",
+    run: (_args, { update }) => {
+      update?.({ content: person });
+      return gives;
+    },
+  });
+  const agent = createAgent({
+    name: "desk",
+    model,
+    tools: [look],
+    middleware: [redactPersonal(options)],
+    store: memoryStore(),
+  });
+  const ask = async (input: string | readonly Message[]) => {
+    const handle = agent.run({ thread: "t", input });
+    handle.on((event) => events.push(event));
+    const { state } = await handle.result;
+    return { state, last: state.messages.at(-1) as Message, text: textOf(state.messages.at(-1) as Message) };
+  };
+  const sent = (): string => JSON.stringify(model.requests.map(({ messages }) => messages));
+  const streamed = (): string => events.map((event) => (event.type === "message.delta" ? event.text : "")).join("");
+  return { model, agent, ask, events, sent, streamed };
+}
+
+test("what people say reaches the model without personal data, and stays in the state as it was said", async () => {
+  const { ask, sent } = desk({}, [say("ok"), say("ok")]);
+  await ask(`I am ${person}`);
+  const { state } = await ask("and now?");
+  expect(sent()).not.toMatch(/example\.com|4111/);
+  expect(sent()).toContain("I am Ann, [email], card [card]");
+  expect(textOf(state.messages[0] as Message)).toBe(`I am ${person}`);
+});
+
+test("what tools give is cleaned before it is saved, shown or sent: text, data, updates and errors", async () => {
+  const { ask, sent, events } = desk({}, [call("look", {}), say("ok")], {
+    content: person,
+    value: { mail: "ann@example.com" },
+    details: [person],
+  });
+  const { state } = await ask("go");
+  for (const text of [JSON.stringify(state), sent(), JSON.stringify(events)])
+    expect(text).not.toMatch(/example\.com|4111/);
+  expect(textOf(state.messages[2] as Message)).toBe("Ann, [email], card [card]");
+});
+
+test("an answer is cleaned before it is saved, and no part of a find is ever streamed, however the answer is cut", async () => {
+  const { random } = virtualClock({ seed: 4 });
+  const whole = "Hello Ann, I wrote to ann@example.com and charged 4111 1111 1111 1111 today. Call +49 30 901820 now.";
+  for (let round = 0; round < 100; round++) {
+    const pieces: string[] = [];
+    for (let from = 0; from < whole.length; ) {
+      const size = 1 + Math.floor(random.next() * 9);
+      pieces.push(whole.slice(from, from + size));
+      from += size;
+    }
+    const reply: ModelReply = { content: [{ type: "text", text: whole }], finish: "stop" };
+    const model = {
+      id: "cut",
+      respond: async (
+        _request: unknown,
+        { delta }: { readonly delta?: ((delta: { type: "text"; text: string }) => void) | undefined },
+      ) => {
+        for (const text of pieces) delta?.({ type: "text", text });
+        return reply;
+      },
+    };
+    const agent = createAgent({ name: "desk", model, middleware: [redactPersonal()] });
+    const handle = agent.run({ input: "go" });
+    const events: RunEvent[] = [];
+    handle.on((event) => events.push(event));
+    const read: string[] = [];
+    const reading = (async () => {
+      for await (const text of handle.text()) read.push(text);
+    })();
+    const { state } = await handle.result;
+    await reading;
+    const cleaned = "Hello Ann, I wrote to [email] and charged [card] today. Call [phone] now.";
+    expect([textOf(state.messages[1] as Message), read.join("")]).toEqual([cleaned, cleaned]);
+    const told = events.map((event) => (event.type === "message.delta" ? event.text : "")).join("");
+    expect(cleaned.startsWith(told)).toBe(true);
+    expect(told.length).toBeGreaterThan(20);
+    expect(events.some(({ type }) => type === "message.voided")).toBe(false);
+  }
+});
+
+test("structured output is cleaned, and streams no find, whether the provider keeps its schema or the model calls for it", async () => {
+  const given = { note: "line\n4111 1111 1111 1111", mails: ["ann@example.com"], count: 2 };
+  for (const structuredOutput of [true, false]) {
+    const reply = structuredOutput ? say(JSON.stringify(given)) : call("final_answer", given);
+    const model = { ...scriptedModel([reply]), structuredOutput };
+    const output = z.object({ note: z.string(), mails: z.array(z.string()), count: z.int() });
+    const agent = createAgent({ name: "desk", model, output, middleware: [redactPersonal()], store: memoryStore() });
+    const events: RunEvent[] = [];
+    const handle = agent.run({ thread: "t", input: "go" });
+    handle.on((event) => events.push(event));
+    const result = await handle.result;
+    expect(result.output).toEqual({ note: "line\n[card]", mails: ["[email]"], count: 2 });
+    expect(JSON.stringify([result.state, events])).not.toMatch(/4111|example\.com/);
+  }
+});
+
+test("masked, the end of a value is left", async () => {
+  const { ask } = desk({ strategy: "mask" }, [
+    say("ann@example.com 4111 1111 1111 1111 192.168.0.17 DE89 3704 0044 0532 0130 00"),
+  ]);
+  expect((await ask("go")).text).toBe("a***@example.com ***1111 *** ***3000");
+});
+
+test("hashed, a value has one name, however it is written, and another with another key", async () => {
+  const answer = say("card 4111 1111 1111 1111 or 4111111111111111, mail a@example.com");
+  const hashed = async (hashKey: string) =>
+    (await desk({ strategy: { card: "hash" }, hashKey }, [answer]).ask("go")).text;
+  const one = await hashed("a key of sixteen characters");
+  const [, first, second] = /^card (\[card:[0-9a-f]{12}\]) or (\[card:[0-9a-f]{12}\]), mail \[email\]$/.exec(one) ?? [];
+  expect(first).toBe(second);
+  expect(await hashed("another key of such a length")).not.toBe(one);
+});
+
+test("after a find that is hashed nothing more streams, and nothing that was told is taken back", async () => {
+  const { ask, events, streamed } = desk({ strategy: "hash", hashKey: "a key of sixteen characters" }, [
+    say("see ann@example.com for more"),
+  ]);
+  const { text } = await ask("go");
+  expect(text.startsWith(streamed())).toBe(true);
+  expect(events.some(({ type }) => type === "message.voided")).toBe(false);
+});
+
+test("blocked, an input ends the agent before its model, an answer is dropped, a result is withheld", async () => {
+  const input = desk({ strategy: { card: "block" } }, []);
+  const refused = await input.ask(person);
+  expect(refused.text).toBe("Your message holds personal data (card). Please say it without.");
+  expect([input.model.requests.length, refused.last]).toMatchObject([
+    0,
+    { ended: { by: "guardrail", reason: "personal data: card" } },
+  ]);
+  const output = desk({ strategy: { card: "block" } }, [say(`You are ${person} indeed`)]);
+  const dropped = await output.ask("go");
+  expect(dropped.text).toBe("The answer was withheld: it holds personal data (card).");
+  expect(JSON.stringify([dropped.state, output.events])).not.toContain("4111");
+  const tool = desk({ strategy: { card: "block" } }, [call("look", {}), say("ok")]);
+  const { state } = await tool.ask("go");
+  expect(state.messages[2]).toMatchObject({
+    isError: true,
+    content: [{ text: "The result was withheld: it holds personal data (card)." }],
+  });
+  expect(JSON.stringify([state, tool.events, tool.sent()])).not.toContain("4111");
+});
+
+test("a person who was refused may go on, and the refused message is sent without the data", async () => {
+  const { ask, sent } = desk({ strategy: "block" }, [say("ok")]);
+  await ask(person);
+  expect((await ask("without it then")).text).toBe("ok");
+  expect(sent()).not.toMatch(/4111|example\.com/);
+});
+
+test("each side can be left alone", async () => {
+  const { ask, sent } = desk({ input: false, toolResults: false }, [call("look", {}), say(person)]);
+  const { state, text } = await ask(person);
+  expect(sent()).toContain("4111 1111 1111 1111");
+  expect(textOf(state.messages[2] as Message)).toBe(person);
+  expect(text).toBe("Ann, [email], card [card]");
+  expect((await desk({ output: false }, [say(person)]).ask("go")).text).toBe(person);
+});
+
+test("kinds of one's own are found too; then nothing streams before the answer is whole", async () => {
+  const detectors = [
+    {
+      kind: "customer",
+      find: (text: string) =>
+        [...text.matchAll(/C-\d+/g)].map(({ index, 0: id }) => ({ start: index, end: index + id.length })),
+    },
+  ];
+  const { ask, streamed } = desk({ kinds: ["email"], detectors }, [
+    say("C-12 is ann@example.com, C-13 is 4111 1111 1111 1111"),
+  ]);
+  expect((await ask("go")).text).toBe("[customer] is [email], [customer] is 4111 1111 1111 1111");
+  expect(streamed()).toBe("");
+});
+
+test("a signed thought that holds personal data goes, one without a signature is cleaned", async () => {
+  const content: ModelReply["content"] = [
+    { type: "reasoning", text: "ask ann@example.com" },
+    { type: "reasoning", text: "ask ann@example.com", provider: { anthropic: { signature: "x" } } },
+    { type: "reasoning", text: "think", provider: { anthropic: { signature: "y" } } },
+    { type: "text", text: "done" },
+  ];
+  const model = { id: "m", respond: async (): Promise<ModelReply> => ({ content, finish: "stop" }) };
+  const { state } = await createAgent({ name: "desk", model, middleware: [redactPersonal()] }).run({ input: "go" })
+    .result;
+  expect(state.messages[1]).toMatchObject({ content: [{ text: "ask [email]" }, { text: "think" }, { text: "done" }] });
+});
+
+test("what sub-agents are told, say and get from their tools is cleaned too", async () => {
+  const inner = desk({ kinds: [] }, [call("look", {}), say(`Found: ${person}`)]);
+  const helper = agentTool(inner.agent, { name: "helper", description: "Helps." });
+  const model = scriptedModel([call("helper", { task: `Find ${person}` }), say("ok")]);
+  const agent = createAgent({
+    name: "boss",
+    model,
+    tools: [helper],
+    middleware: [redactPersonal()],
+    store: memoryStore(),
+  });
+  const events: RunEvent[] = [];
+  const handle = agent.run({ thread: "t", input: "go" });
+  handle.on((event) => events.push(event));
+  const { state } = await handle.result;
+  expect(textOf(state.messages[2] as Message)).toContain("Found: Ann, [email], card [card]");
+  expect(inner.sent()).not.toMatch(/example\.com|4111/);
+  const told = events.filter(({ type }) => type === "message.delta" || type === "tool.completed");
+  expect(told.length).toBeGreaterThan(3);
+  expect(JSON.stringify(told)).not.toMatch(/example\.com|4111/);
+});
+
+test("settings that are none are refused", () => {
+  for (const options of [
+    { kinds: ["name"] },
+    { strategy: "hide" },
+    { strategy: { card: "hide" } },
+    { strategy: { name: "mask" } },
+    { strategy: "hash" },
+    { strategy: "hash", hashKey: "short" },
+    { detectors: [{ kind: "x" }] },
+    { input: 1 },
+    { on: "input" },
+  ])
+    expect(() => redactPersonal(options as never), JSON.stringify(options)).toThrow(/invalid_option/);
+});

@@ -1,0 +1,84 @@
+import { createAgent, selectToolsByModel } from "@statewright/agent";
+import { memoryStore, StatewrightError } from "@statewright/core";
+import { call, failWith, type ScriptedEntry, say, scriptedModel } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { noting } from "../support/desk.ts";
+
+const names = ["ask", "buy", "call", "dig"];
+
+function office(
+  picks: readonly ScriptedEntry[],
+  script: readonly ScriptedEntry[],
+  more: { readonly max?: number; readonly always?: readonly string[] } = {},
+) {
+  const picker = scriptedModel(picks, { id: "small" });
+  const model = scriptedModel(script);
+  const log: string[] = [];
+  const middleware = [selectToolsByModel({ model: picker, max: 2, ...more })];
+  const agent = createAgent({
+    name: "a",
+    model,
+    tools: names.map((name) => noting(log, name)),
+    middleware,
+    store: memoryStore(),
+  });
+  const shown = () => model.requests.map(({ tools }) => tools.map(({ name }) => name).join(" "));
+  return { agent, picker, model, log, shown, ask: (input: string) => agent.run({ thread: "t", input }).result };
+}
+
+test("the tools that were picked are shown until a person speaks again, in the order in which they were", async () => {
+  const picks = [call("pick_tools", { names: ["dig", "buy"] }), call("pick_tools", { names: ["ask"] })];
+  const { ask, shown, picker, log } = office(picks, [call("dig", {}), say("ok"), say("well")]);
+  await ask("Dig a hole");
+  await ask("Now ask");
+  expect(shown()).toEqual(["buy dig", "buy dig", "ask"]);
+  expect([picker.requests.length, log]).toEqual([2, ["dig"]]);
+  expect(JSON.stringify(picker.requests[0])).toContain("- buy: Does buy.");
+});
+
+test("no more than the limit are shown, names that no tool has are nothing, and some are shown always", async () => {
+  const picks = [call("pick_tools", { names: ["rob", "dig", "dig", "buy", "ask"] })];
+  const { ask, shown } = office(picks, [say("ok")], { always: ["call"] });
+  await ask("go");
+  expect(shown()).toEqual(["buy call dig"]);
+});
+
+test("a model that writes the names instead of calling is understood", async () => {
+  const { ask, shown } = office([say("You need buy, and ask.")], [say("ok")]);
+  await ask("go");
+  expect(shown()).toEqual(["ask buy"]);
+});
+
+test("when the picking model fails, or picks nothing that there is, nothing is hidden", async () => {
+  const away = new StatewrightError("model_failed", { what: "away", next: "Wait", details: { retryable: false } });
+  const { ask, shown } = office([failWith(away), say("none of them")], [say("ok"), say("ok")]);
+  await ask("go");
+  await ask("on");
+  expect(shown()).toEqual(["ask buy call dig", "ask buy call dig"]);
+});
+
+test("a call of a tool that was not shown is not run", async () => {
+  const { ask, log } = office([call("pick_tools", { names: ["ask"] })], [call("buy", {}), say("ok")]);
+  const { state } = await ask("go");
+  expect(log).toEqual([]);
+  expect(state.messages[2]).toMatchObject({ role: "tool", isError: true });
+});
+
+test("with few tools nobody is asked", async () => {
+  const { ask, shown, picker } = office([], [say("ok")], { max: 4 });
+  await ask("go");
+  expect([shown(), picker.requests.length]).toEqual([["ask buy call dig"], 0]);
+});
+
+test("settings that are none are refused", () => {
+  const model = scriptedModel([]);
+  for (const options of [
+    {},
+    { model: "x" },
+    { model, max: 0 },
+    { model, always: "x" },
+    { model, instructions: 1 },
+    { model, min: 1 },
+  ])
+    expect(() => selectToolsByModel(options as never), JSON.stringify(Object.keys(options))).toThrow(/invalid_option/);
+});

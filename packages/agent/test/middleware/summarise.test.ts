@@ -1,0 +1,252 @@
+import { clearToolResults, conversationSummary, createAgent, summarise, trimMessages } from "@statewright/agent";
+import {
+  defineGraph,
+  defineState,
+  END,
+  type Message,
+  type Model,
+  type ModelRequest,
+  memoryStore,
+  messages,
+  type RunEvent,
+  run,
+  START,
+  StatewrightError,
+  textOf,
+} from "@statewright/core";
+import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { noting } from "../support/desk.ts";
+import { checkRequest } from "../support/provider-rules.ts";
+import { randomConversation } from "../support/random-conversation.ts";
+
+const away = new StatewrightError("model_failed", {
+  what: "the model is away",
+  next: "Wait",
+  details: { retryable: false },
+});
+const said = (id: string): Message => ({
+  role: "assistant",
+  id,
+  content: [{ type: "text", text: id }],
+  finish: "stop",
+});
+const user = (id: string, text = id): Message => ({ role: "user", id, content: [{ type: "text", text }] });
+const shown = ({ messages }: ModelRequest): readonly string[] => messages.map((message) => textOf(message));
+
+/** A model that summarises by counting, and what it was asked. */
+function summariser() {
+  let asked = 0;
+  return scriptedModel(() => say(`summary ${++asked}`));
+}
+
+/** An agent on a thread that answers everything with `ok`. */
+function chat(options: Omit<Parameters<typeof summarise>[0], "model">, writer: Model = summariser()) {
+  const model = scriptedModel(() => say("ok"));
+  const store = memoryStore();
+  const agent = createAgent({ name: "chat", model, store, middleware: [summarise({ model: writer, ...options })] });
+  return { model, store, agent, say: (input: string) => agent.run({ thread: "t", input }).result };
+}
+
+test("a conversation that outgrows the trigger goes on with a summary; the state keeps every message", async () => {
+  const writer = summariser();
+  const { model, say: tell } = chat({ triggerMessages: 6, keepMessages: 2 }, writer);
+  for (const input of ["one", "two", "three"]) await tell(input);
+  expect(writer.requests).toHaveLength(0);
+  const end = await tell("four");
+  expect(writer.requests).toHaveLength(1);
+  expect(shown(writer.requests[0] as ModelRequest)).toEqual([
+    "The conversation:\nuser: one\n\nassistant: ok\n\nuser: two\n\nassistant: ok\n\nuser: three\n\nassistant: ok",
+  ]);
+  expect(shown(model.requests[3] as ModelRequest)).toEqual([
+    "A summary of the conversation until now:\nsummary 1",
+    "four",
+  ]);
+  expect(end.state.messages).toHaveLength(8);
+});
+
+test("the next summary builds on the one before it, and covers only what is new", async () => {
+  const writer = summariser();
+  const { model, say: tell } = chat({ triggerMessages: 4, keepMessages: 1 }, writer);
+  for (const input of ["one", "two", "three", "four", "five"]) await tell(input);
+  expect(writer.requests).toHaveLength(2);
+  const [second] = shown(writer.requests[1] as ModelRequest);
+  expect(second).toContain("Summary of what came before:\nsummary 1");
+  expect(second).not.toContain("one");
+  expect(second).toContain("user: four");
+  expect(shown(model.requests[4] as ModelRequest)).toEqual([
+    "A summary of the conversation until now:\nsummary 2",
+    "five",
+  ]);
+});
+
+test("whatever the conversation, providers take every request, and what a person said last is in it", async () => {
+  const { random } = virtualClock({ seed: 5 });
+  for (let round = 0; round < 300; round++) {
+    const writer = summariser();
+    const model = scriptedModel(() => say("ok"));
+    const limit = 1 + Math.floor(random.next() * 1_500);
+    const options = round % 2 === 0 ? { triggerTokens: limit } : { triggerMessages: 1 + (limit % 10) };
+    const middleware = [summarise({ model: writer, ...options })];
+    if (round % 3 === 0) middleware.unshift(clearToolResults({ triggerTokens: 0, keep: 1 }));
+    const agent = createAgent({ name: "chat", model, store: memoryStore(), middleware });
+    let whole: readonly Message[] = [];
+    for (let turn = 0; turn < 3; turn++) {
+      const input = randomConversation(random, 1 + Math.floor(random.next() * 3)).map((message) =>
+        renamed(message, `${turn}`),
+      );
+      whole = [...whole, ...input];
+      const end = await agent.run({ thread: "t", input }).result;
+      expect(end.status).toBe("done");
+      expect(end.state.messages.slice(0, -1)).toEqual(whole);
+      checkRequest((model.requests[turn] as ModelRequest).messages, whole);
+      whole = end.state.messages;
+    }
+  }
+}, 60_000);
+
+test("behind what trims, the summary still stands for what was cut off", async () => {
+  const model = scriptedModel(() => say("ok"));
+  const middleware = [
+    trimMessages({ maxMessages: 5 }),
+    summarise({ model: summariser(), triggerMessages: 4, keepMessages: 1 }),
+  ];
+  const agent = createAgent({ name: "chat", model, store: memoryStore(), middleware });
+  for (const input of ["one", "two", "three", "four", "five", "six"]) await agent.run({ thread: "t", input }).result;
+  expect(shown(model.requests[2] as ModelRequest)[0]).toContain("summary 1");
+  for (const request of model.requests.slice(2)) expect(shown(request)[0]).toMatch(/^A summary of the conversation/);
+});
+
+test("in a long loop of calls the request stays with the last calls, and what was asked is in the summary and in front", async () => {
+  const writer = summariser();
+  const calls = Array.from({ length: 20 }, (_, index) => call("ping", { text: `${index}` }));
+  const model = scriptedModel([...calls, say("done")]);
+  const tools = [noting([], "ping", { gives: "x".repeat(200) })];
+  const middleware = [summarise({ model: writer, triggerTokens: 400, keepTokens: 150 })];
+  const end = await createAgent({ name: "loop", model, tools, middleware, store: memoryStore() }).run({
+    thread: "t",
+    input: "Look everything up",
+  }).result;
+  expect(end.status).toBe("done");
+  expect(writer.requests.length).toBeGreaterThan(1);
+  for (const request of model.requests) expect(shown(request)).toContain("Look everything up");
+  expect(Math.max(...model.requests.map(({ messages }) => messages.length))).toBeLessThan(14);
+  expect(shown(writer.requests[0] as ModelRequest)[0]).toContain('assistant calls ping: {"text":"0"}');
+});
+
+test("what the summary cost stands with the message that follows, and is told; its text streams to nobody", async () => {
+  const { agent } = chat({ triggerMessages: 2, keepMessages: 1 });
+  const events: RunEvent[] = [];
+  const input = [
+    user("u1"),
+    user("u2"),
+    { role: "assistant", id: "a", content: [{ type: "text", text: "a" }], finish: "stop" },
+    user("u3"),
+  ] as const;
+  const handle = agent.run({ thread: "t", input });
+  handle.on((event) => events.push(event));
+  const end = await handle.result;
+  const last = end.state.messages.at(-1);
+  const usage = { inputTokens: expect.any(Number), outputTokens: expect.any(Number) };
+  expect(last?.role === "assistant" && last.lost).toEqual([{ model: "scripted", kind: "beside", usage }]);
+  expect(events.filter(({ type }) => type === "model.asked_beside")).toMatchObject([
+    { by: "summarise", key: "summary", usage },
+  ]);
+  const streamed = events.flatMap((event) => (event.type === "message.delta" ? event.text : ""));
+  expect(streamed.join("")).toBe("ok");
+});
+
+test("a process that dies between the summary and the answer does not pay for the summary again", async () => {
+  const store = memoryStore();
+  const writer = summariser();
+  const middleware = [summarise({ model: writer, triggerMessages: 2, keepMessages: 1 })];
+  let asked = 0;
+  const answers = scriptedModel(() => say("ok"));
+  const dying: Model = {
+    ...answers,
+    respond: async (request, at) => {
+      asked += 1;
+      if (asked === 1) throw away;
+      return answers.respond(request, at);
+    },
+  };
+  const agent = createAgent({ name: "chat", model: dying, store, middleware, retry: { attempts: 1 } });
+  const input = [
+    user("u1"),
+    { role: "assistant", id: "a", content: [{ type: "text", text: "a" }], finish: "stop" },
+    user("u2"),
+  ] as const;
+  await expect(agent.run({ thread: "t", input }).result).rejects.toThrow(/the model is away/);
+  expect(writer.requests).toHaveLength(1);
+  const end = await agent.resume({ thread: "t" }).result;
+  expect([end.status, writer.requests.length]).toEqual(["done", 1]);
+  expect(shown(answers.requests[0] as ModelRequest)[0]).toContain("summary 1");
+});
+
+test("a summary that fails is tried again with the next request; meanwhile the conversation is sent as it is", async () => {
+  const writer = scriptedModel([failWith(away), failWith(away), say("late summary"), say("later summary")]);
+  const { model, say: tell } = chat({ triggerMessages: 2, keepMessages: 1 }, writer);
+  const ends = [await tell("one"), await tell("two"), await tell("three"), await tell("four")];
+  expect(ends.map(({ status }) => status)).toEqual(["done", "done", "done", "done"]);
+  expect(shown(model.requests[1] as ModelRequest)).toEqual(["one", "ok", "two"]);
+  expect(shown(model.requests.at(-1) as ModelRequest)[0]).toContain("late summary");
+});
+
+test("what is longer than the summarising model may read is summarised in parts", async () => {
+  const writer = summariser();
+  const { agent } = chat({ triggerTokens: 300, keepTokens: 50 }, writer);
+  const input = Array.from({ length: 20 }, (_, index): Message[] => [
+    user(`u${index}`, "x".repeat(200)),
+    {
+      role: "assistant",
+      id: `a${index}`,
+      content: [{ type: "text", text: "y".repeat(200) }],
+      finish: "stop",
+    },
+  ]).flat();
+  await agent.run({ thread: "t", input: [...input, user("now")] }).result;
+  expect(writer.requests.length).toBeGreaterThan(5);
+  for (const request of writer.requests) expect(JSON.stringify(request.messages).length).toBeLessThan(2_000);
+});
+
+test("a graph of one's own declares the channel, and is told when it does not", async () => {
+  const graph = (channels: typeof conversationSummary | Readonly<Record<never, never>>) =>
+    defineGraph({
+      name: "own",
+      state: defineState({ messages: messages(), ...channels }),
+      middleware: [summarise({ model: summariser(), triggerMessages: 1, keepMessages: 1 })],
+    })
+      .nodes({
+        model: async ({ messages: list }, { model }) => ({
+          messages: [await model({ model: scriptedModel(() => say("ok")), request: { messages: list, tools: [] } })],
+        }),
+      })
+      .edges({ [START]: "model", model: END });
+  const input = { messages: [user("u1"), said("a"), user("u2")] };
+  await expect(run(graph({}), { input }).result).rejects.toThrow(/unknown_channel.*summarise/s);
+  const { state } = await run(graph(conversationSummary), { input }).result;
+  expect(state).toMatchObject({ conversationSummary: { text: "summary 1", upTo: "a" } });
+});
+
+test("settings that are none are refused", () => {
+  const model = summariser();
+  for (const options of [
+    { model },
+    { triggerTokens: 5 },
+    { model: "gpt", triggerTokens: 5 },
+    { model, triggerTokens: 0 },
+    { model, triggerMessages: 2, instructions: 3 },
+    { model, triggerMessages: 2, keep: 3 },
+  ])
+    expect(() => summarise(options as never), JSON.stringify(options)).toThrow(/invalid_option/);
+});
+
+function renamed(message: Message, prefix: string): Message {
+  const id = `${prefix}-${message.id}`;
+  if (message.role === "tool") return { ...message, id, callId: `${prefix}-${message.callId}` };
+  if (message.role !== "assistant") return { ...message, id };
+  const content = message.content.map((block) =>
+    block.type === "call" ? { ...block, id: `${prefix}-${block.id}` } : block,
+  );
+  return { ...message, id, content };
+}

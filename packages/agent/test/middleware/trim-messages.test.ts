@@ -1,0 +1,129 @@
+import { estimateTokens, trimMessages } from "@statewright/agent";
+import type { Message } from "@statewright/core";
+import { virtualClock } from "@statewright/testing";
+import { expect, test } from "vitest";
+import { tokenMeter } from "../../src/context/count-tokens.ts";
+import { checkRequest } from "../support/provider-rules.ts";
+import { randomConversation } from "../support/random-conversation.ts";
+import { requestFor } from "../support/requests.ts";
+
+const meter = tokenMeter("test");
+const user = (id: string, text = id): Message => ({ role: "user", id, content: [{ type: "text", text }] });
+const answer = (id: string, text = id): Message => ({
+  role: "assistant",
+  id,
+  content: [{ type: "text", text }],
+  finish: "stop",
+});
+const ids = (messages: readonly Message[]): string => messages.map(({ id }) => id).join(" ");
+const chat = (turns: number): Message[] =>
+  Array.from({ length: turns }, (_, turn) => [user(`u${turn}`, "x".repeat(400)), answer(`a${turn}`)]).flat();
+
+test("whatever the conversation and the limit, providers take what is left of it, and what is saved stays whole", async () => {
+  const random = virtualClock({ seed: 7 }).random;
+  for (let round = 0; round < 400; round++) {
+    const whole = randomConversation(random, 1 + Math.floor(random.next() * 8));
+    const limit = 1 + Math.floor(random.next() * 3_000);
+    const options = [{ maxTokens: limit }, { maxMessages: 1 + (limit % 12) }, { maxUserTurns: 1 + (limit % 4) }][
+      round % 3
+    ];
+    const keepFirst = round % 2 === 0;
+    const { request, kept } = await requestFor(whole, [trimMessages({ ...options, keepFirst })]);
+    checkRequest(request.messages, whole);
+    expect(kept).toEqual(whole);
+    const first = whole.find(({ role }) => role === "user");
+    if (keepFirst) expect(request.messages.some(({ id }) => id === first?.id)).toBe(true);
+    expect(request.messages.filter(({ role }) => role === "system")).toEqual(
+      whole.filter(({ role }) => role === "system"),
+    );
+  }
+}, 60_000);
+
+test("a request that is within its limit is not touched, one that is over it is brought under it when anything may go", async () => {
+  const random = virtualClock({ seed: 8 }).random;
+  for (let round = 0; round < 200; round++) {
+    const whole = randomConversation(random, 6);
+    const maxTokens = 200 + Math.floor(random.next() * 2_000);
+    const { request } = await requestFor(whole, [trimMessages({ maxTokens })]);
+    const tokens = meter.frame(request) + meter.messages(request.messages);
+    if (meter.frame(request) + meter.messages(whole) <= maxTokens) expect(request.messages).toEqual(whole);
+    const { request: least } = await requestFor(whole, [trimMessages({ maxTokens: 1 })]);
+    const smallest = meter.frame(least) + meter.messages(least.messages);
+    expect(tokens).toBeLessThanOrEqual(Math.max(maxTokens, smallest));
+  }
+}, 60_000);
+
+test("the beginning stays the same for several turns, so that a prompt cache holds", async () => {
+  const begins: string[] = [];
+  for (let turns = 10; turns < 50; turns++) {
+    const { request } = await requestFor([...chat(turns), user("now")], [trimMessages({ maxTokens: 1_200 })]);
+    begins.push(request.messages[0]?.id ?? "");
+  }
+  const moves = begins.filter((begin, index) => begin !== begins[index - 1]).length;
+  expect(moves).toBeLessThanOrEqual(16);
+});
+
+test("by messages and by turns of a person exactly so many are left", async () => {
+  const whole = [...chat(9), user("now")];
+  const left = async (options: Parameters<typeof trimMessages>[0]): Promise<string> =>
+    ids((await requestFor(whole, [trimMessages(options)])).request.messages);
+  expect(await left({ maxMessages: 5 })).toBe("u7 a7 u8 a8 now");
+  expect(await left({ maxMessages: 4 })).toBe("u8 a8 now");
+  expect(await left({ maxMessages: 4, keepFirst: true })).toBe("u0 u8 a8 now");
+  expect(await left({ maxUserTurns: 2 })).toBe("u8 a8 now");
+  expect(await left({ maxUserTurns: 1, keepFirst: true })).toBe("u0 now");
+  expect(await left({ maxUserTurns: 40 })).toBe(ids(whole));
+});
+
+test("in a long loop of calls what a person asked stays in front of the last calls", async () => {
+  const loop = Array.from({ length: 20 }, (_, index): readonly Message[] => [
+    {
+      role: "assistant",
+      id: `c${index}`,
+      content: [{ type: "call", id: `call_${index}`, name: "read", args: {} }],
+      finish: "calls",
+    },
+    {
+      role: "tool",
+      id: `t${index}`,
+      callId: `call_${index}`,
+      name: "read",
+      content: [{ type: "text", text: "y".repeat(400) }],
+      isError: false,
+    },
+  ]).flat();
+  const { request } = await requestFor([...chat(3), user("ask"), ...loop], [trimMessages({ maxTokens: 400 })]);
+  expect(ids(request.messages)).toBe("ask c17 t17 c18 t18 c19 t19");
+});
+
+test("a tokenizer of one's own is asked once for each message, however many requests hold it", async () => {
+  const asked: string[] = [];
+  const trim = trimMessages({
+    maxTokens: 50,
+    countTokens: (text) => {
+      asked.push(text);
+      return text.length;
+    },
+  });
+  const whole = Object.freeze([user("u0", "first words"), answer("a0"), user("now")]);
+  await requestFor(whole, [trim], "x");
+  await requestFor(whole, [trim], "x");
+  expect(asked.filter((text) => text === "first words")).toHaveLength(1);
+});
+
+test("the estimate is a quarter of ASCII, half of other alphabets, all of Chinese", () => {
+  expect(["", "word", "words", "приветик", "漢字"].map(estimateTokens)).toEqual([0, 1, 2, 4, 2]);
+});
+
+test("limits that are none are refused", () => {
+  for (const options of [
+    {},
+    { maxTokens: 0 },
+    { maxMessages: 1.5 },
+    { maxUserTurns: -1 },
+    { maxTokens: 5, keepFirst: "yes" },
+    { maxTokens: 5, countTokens: 4 },
+    { maxTokens: 5, keep: 3 },
+  ])
+    expect(() => trimMessages(options as never), JSON.stringify(options)).toThrow(/invalid_option/);
+});

@@ -1,0 +1,18 @@
+/** What a model is sent when an agent with some middleware goes on with a conversation. */
+import { createAgent } from "@statewright/agent";
+import type { Message, Middleware, ModelRequest } from "@statewright/core";
+import { say, scriptedModel } from "@statewright/testing";
+
+/** The request that the agent makes, and the conversation as its state holds it then. */
+export async function requestFor(
+  messages: readonly Message[],
+  middleware: readonly Middleware[],
+  instructions = "Be brief.",
+): Promise<{ readonly request: ModelRequest; readonly kept: readonly Message[] }> {
+  const model = scriptedModel(() => say("ok"));
+  const result = await createAgent({ name: "desk", model, instructions, middleware }).run({ input: messages }).result;
+  const [request] = model.requests;
+  if (result.status !== "done" || request === undefined)
+    throw new Error(`the run is ${result.status}`, { cause: "error" in result ? result.error : undefined });
+  return { request, kept: result.state.messages.slice(0, -1) };
+}

@@ -1,0 +1,58 @@
+/** How models are asked, as the compiler sees it: what is misspelt or of another kind does not compile. */
+import { createAgent, modelFallback, modelRetry, modelTimeouts } from "@statewright/agent";
+import {
+  type LostAttempt,
+  type ModelCall,
+  type ModelFailureKind,
+  modelFailureKind,
+  type RunHandle,
+} from "@statewright/core";
+import { say, scriptedModel } from "@statewright/testing";
+import { expectTypeOf, test } from "vitest";
+
+const model = scriptedModel([say("Hi")]);
+declare const handle: RunHandle<unknown>;
+declare const request: ModelCall["request"];
+
+function right(): void {
+  createAgent({
+    name: "chat",
+    model,
+    timeouts: { firstTokenMs: 1, idleMs: 1, totalMs: 1 },
+    retry: { attempts: 3, on: ["rate_limit", "overloaded"], maxRetryAfterMs: 1 },
+    fallback: { models: [model], on: ["auth"] },
+  });
+  createAgent({ name: "chat", model, retry: { attempts: 3, on: (error, attempt) => attempt < 2 && error !== null } });
+  createAgent({ name: "chat", model, fallback: [model], middleware: [modelRetry(), modelTimeouts({ idleMs: 1 })] });
+  modelFallback([model], { on: ["quota"] });
+  handle.text({ voided: (text) => text.toUpperCase() });
+}
+
+function wrong(): void {
+  // @ts-expect-error a limit that there is not
+  createAgent({ name: "chat", model, timeouts: { firstMs: 1 } });
+  // @ts-expect-error a kind that there is not
+  createAgent({ name: "chat", model, retry: { attempts: 3, on: ["sometimes"] } });
+  // @ts-expect-error a retry without its attempts
+  createAgent({ name: "chat", model, retry: { maxRetryAfterMs: 1 } });
+  // @ts-expect-error a fallback that is no model
+  createAgent({ name: "chat", model, fallback: [{ id: "b" }] });
+  // @ts-expect-error a kind that there is not
+  modelFallback([model], { on: ["never"] });
+  // @ts-expect-error a limit that there is not
+  modelTimeouts({ silenceMs: 1 });
+  // @ts-expect-error what is given in place of void text is a text
+  handle.text({ voided: () => 1 });
+  // @ts-expect-error a part of a model call that there is not
+  const call: ModelCall = { model, request, retries: 3 };
+  return void call;
+}
+
+test("wrong programs about model calls do not compile", () => {
+  expectTypeOf(right).toBeFunction();
+  expectTypeOf(wrong).toBeFunction();
+  expectTypeOf(modelFailureKind(null)).toEqualTypeOf<ModelFailureKind | undefined>();
+  expectTypeOf<LostAttempt["kind"]>().toEqualTypeOf<
+    ModelFailureKind | "replaced" | "cancelled" | "unrecorded" | "beside"
+  >();
+});

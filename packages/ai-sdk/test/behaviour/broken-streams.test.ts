@@ -1,0 +1,256 @@
+/** The providers' own clients over streams that are cut, stall, hold garbage, repeat ids and have no end. */
+import type { ServerResponse } from "node:http";
+import { isStatewrightError, type ModelCallPolicy, modelFailureKind, type RunEvent } from "@statewright/core";
+import { virtualClock } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import { anthropicFrames, chat } from "../support/frames.ts";
+import { bytesOf, recordedStreams } from "../support/recorded-streams.ts";
+import { gate } from "../support/requests.ts";
+import { type Answering, type ToolRun, toolRuns } from "../support/tool-run.ts";
+import { wireServer } from "../support/wire-server.ts";
+
+const baseURL = "http://provider.example/v1";
+const twice = { retry: { attempts: 2, initialMs: 0 } } as const;
+
+/** These bytes, then an end of the stream as if it were whole, a broken connection, or nothing. */
+function stream(bytes: Uint8Array, then: "end" | "break" | "silence" = "end"): ReadableStream<Uint8Array> {
+  let isSent = false;
+  return new ReadableStream<Uint8Array>(
+    {
+      pull: (controller) => {
+        if (!isSent && bytes.length > 0) controller.enqueue(bytes);
+        else if (then === "end") controller.close();
+        else if (then === "break") controller.error(new TypeError("terminated"));
+        else return new Promise(() => undefined);
+        isSent = true;
+        return undefined;
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** What a tool's answer makes a provider say. */
+const hasResult = /tool_result|"role":"tool"|function_call_output|functionResponse/;
+
+function only<Type extends RunEvent["type"]>({ events }: ToolRun, type: Type) {
+  return events.filter((event): event is Extract<RunEvent, { type: Type }> => event.type === type);
+}
+
+/** The tool ran once, for a message that was whole, and the conversation is what it would have been. */
+function expectWhole(ended: ToolRun, where: string): void {
+  expect(ended.status, `${where} ${ended.error}`).toBe("done");
+  expect(ended.ran, where).toEqual([{ city: "Oslo" }]);
+  expect(
+    ended.messages.map(({ role }) => role),
+    where,
+  ).toEqual(["user", "assistant", "tool", "assistant"]);
+  expect(ended.messages.at(-1)?.content, where).toMatchObject([{ text: "Rain." }]);
+}
+
+describe.each(recordedStreams)("$client", ({ model, calling, after, answering }) => {
+  const bytes = bytesOf(calling);
+  const answer = bytesOf(answering);
+  const whole = bytesOf(calling.slice(0, calling.length - after)).length;
+  const runs = (policy: ModelCallPolicy) => toolRuns((at) => model({ baseURL, ...at }), policy);
+
+  /** The first request gets this, later ones what is right. */
+  const first =
+    (body: ReadableStream<Uint8Array>): Answering =>
+    (nth, asked) =>
+      nth === 1 ? body : stream(hasResult.test(asked) ? answer : bytes);
+
+  test("F12 cut at every byte, a message without its end is no message: no tool of it runs", async () => {
+    const once = runs({});
+    const wrong: unknown[] = [];
+    for (let length = 0; length < whole; length++) {
+      const { error, ran, log, events } = await once.run(first(stream(bytes.subarray(0, length))));
+      const isTold = isStatewrightError(error, "model_failed") && modelFailureKind(error) === "broken_reply";
+      const isCompleted = events.some(({ type }) => type === "message.completed");
+      if (!isTold || isCompleted || ran.length > 0 || log.length !== 1) wrong.push({ length, error, ran, log });
+    }
+    expect(wrong).toEqual([]);
+    for (let length = whole; length <= bytes.length; length++)
+      expectWhole(await once.run(first(stream(bytes.subarray(0, length)))), `cut at ${length}`);
+  });
+
+  test("F12 broken off anywhere and asked again, its tool runs once, from the message that was whole", async () => {
+    const retried = runs(twice);
+    for (let length = 0; length < whole; length += 23) {
+      for (const then of ["end", "break"] as const) {
+        const ended = await retried.run(first(stream(bytes.subarray(0, length), then)));
+        const where = `${then} at ${length}`;
+        expectWhole(ended, where);
+        expect(ended.log, where).toEqual(["request", "request", "tool", "request"]);
+        expect(ended.messages[1], where).toMatchObject({ lost: [{ kind: "broken_reply" }] });
+        const told = ended.events.findIndex(({ type }) => type === "message.delta" || type === "message.call_delta");
+        const again = ended.events.findIndex(({ type }) => type === "model.retried");
+        expect(only(ended, "message.voided"), where).toHaveLength(told >= 0 && told < again ? 1 : 0);
+      }
+    }
+  });
+
+  test("F12 stalled between any two frames, it is given up in time and asked again", async () => {
+    const timed = runs({ ...twice, timeouts: { firstTokenMs: 2_000, idleMs: 500 } });
+    for (let frames = 0; frames < calling.length - after; frames++) {
+      const world = virtualClock();
+      const ended = await timed.run(first(stream(bytesOf(calling.slice(0, frames)), "silence")), world);
+      expectWhole(ended, `after ${frames} frames`);
+      expect(ended.messages[1], `after ${frames} frames`).toMatchObject({ lost: [{ kind: "timeout" }] });
+      expect(world.timers).toBe(0);
+    }
+  });
+
+  test("F12 with garbage between any two frames, its tool runs once, from a message that was whole", async () => {
+    const retried = runs(twice);
+    const garbage = [
+      'data: {"type":\n\n',
+      "data: null\n\n",
+      "\u0000\ufffd}{\n\n",
+      "event: odd\ndata: {}\n\n",
+      ": hello\n\n",
+    ];
+    for (let at = 0; at <= calling.length - after; at++) {
+      for (const junk of garbage) {
+        const parts = [bytesOf(calling.slice(0, at)), new TextEncoder().encode(junk), bytesOf(calling.slice(at))];
+        const ended = await retried.run(first(stream(Buffer.concat(parts))));
+        expectWhole(ended, `${JSON.stringify(junk)} before frame ${at}`);
+      }
+    }
+  });
+
+  test("F12 a stream that never ends is ended by the limit of the whole call, and no tool of it runs", async () => {
+    const world = virtualClock();
+    const unended = bytesOf(calling.slice(0, calling.length - after - 1));
+    let parts = 0;
+    const endless = new ReadableStream<Uint8Array>(
+      {
+        pull: async (controller) => {
+          await new Promise<void>((resolve) => void world.schedule.after(500, resolve));
+          controller.enqueue(parts++ === 0 ? unended : new TextEncoder().encode(": still here\n\n"));
+        },
+      },
+      { highWaterMark: 0 },
+    );
+    const ended = await runs({ ...twice, timeouts: { totalMs: 60_000 } }).run(first(endless), world);
+    expect(ended.error).toMatchObject({ code: "model_failed", details: { kind: "timeout", limit: "totalMs" } });
+    expect([ended.ran, ended.log]).toEqual([[], ["request"]]);
+    expect(parts).toBeGreaterThan(50);
+  });
+});
+
+describe("ids that repeat", () => {
+  const recorded = (client: string) => {
+    const found = recordedStreams.find((each) => each.client === client);
+    if (found === undefined) throw new Error(`no ${client}`);
+    return found;
+  };
+
+  test("F12 two calls of one message under one id each run once, and each has its answer", async () => {
+    const both = {
+      anthropic: [
+        ...anthropicFrames.start(),
+        ...anthropicFrames.call(0, "same", "get_weather", '{"city":"Oslo"}'),
+        ...anthropicFrames.call(1, "same", "get_weather", '{"city":"Rome"}'),
+        ...anthropicFrames.end("tool_use"),
+      ],
+      "openai chat": [
+        ...chat.call("same", "get_weather", '{"city":"Oslo"}'),
+        {
+          ...(chat.text("x")[1] as object),
+          choices: [
+            {
+              index: 0,
+              delta: {
+                tool_calls: [
+                  {
+                    index: 1,
+                    id: "same",
+                    type: "function",
+                    function: { name: "get_weather", arguments: '{"city":"Rome"}' },
+                  },
+                ],
+              },
+              finish_reason: null,
+            },
+          ],
+        },
+        ...chat.end("tool_calls"),
+      ],
+    };
+    for (const [client, frames] of Object.entries(both)) {
+      const { model, answering } = recorded(client);
+      const ended = await toolRuns((at) => model({ baseURL, ...at }), {}).run((nth) =>
+        stream(bytesOf(nth === 1 ? frames : answering)),
+      );
+      expect(ended.status, client).toBe("done");
+      expect(ended.ran, client).toEqual([{ city: "Oslo" }, { city: "Rome" }]);
+      const answered = ended.messages.flatMap((message) => (message.role === "tool" ? [message.callId] : []));
+      expect(new Set(answered).size, client).toBe(2);
+    }
+  });
+
+  test("F12 an id that an earlier message had is another call, and runs once", async () => {
+    for (const { client, model, calling, answering } of recordedStreams) {
+      const ended = await toolRuns((at) => model({ baseURL, ...at }), {}).run((nth) =>
+        stream(bytesOf(nth <= 2 ? calling : answering)),
+      );
+      expect(ended.status, client).toBe("done");
+      expect(ended.ran, client).toEqual([{ city: "Oslo" }, { city: "Oslo" }]);
+      expect(ended.log, client).toEqual(["request", "tool", "request", "tool", "request"]);
+    }
+  });
+});
+
+describe("over real connections", () => {
+  const sending =
+    (bytes: Uint8Array, end: (response: ServerResponse) => void) =>
+    (response: ServerResponse): void => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write(bytes, () => end(response));
+    };
+  const ends = (response: ServerResponse): void => void response.end();
+  const nothing = (): string => "";
+
+  test.each(recordedStreams)(
+    "F12 $client: a connection that breaks in the middle, then whole ones",
+    async (recorded) => {
+      const bytes = bytesOf(recorded.calling);
+      for (const share of [0.3, 0.9]) {
+        const cut = bytes.slice(0, Math.floor(bytes.length * share));
+        await using server = await wireServer(
+          sending(cut, (response) => response.destroy()),
+          sending(bytes, ends),
+          sending(bytesOf(recorded.answering), ends),
+        );
+        const ended = await toolRuns(() => recorded.model({ baseURL: `${server.url}/v1` }), twice).run(nothing);
+        expectWhole(ended, `${recorded.client} at ${share}`);
+        expect(server.requests).toHaveLength(3);
+      }
+    },
+  );
+
+  test("F12 a server that falls silent is left, its connection is closed, and the next request is answered", async () => {
+    for (const recorded of recordedStreams) {
+      const bytes = bytesOf(recorded.calling);
+      const gone = gate();
+      const silent = gate();
+      await using server = await wireServer(
+        sending(bytes.slice(0, bytes.length >> 1), (response) => {
+          response.on("close", gone.open);
+          silent.open();
+        }),
+        sending(bytes, ends),
+        sending(bytesOf(recorded.answering), ends),
+      );
+      const world = virtualClock({ waitsForWork: false });
+      const timeouts = { firstTokenMs: 60_000, idleMs: 60_000 };
+      const runs = toolRuns(() => recorded.model({ baseURL: `${server.url}/v1` }), { ...twice, timeouts });
+      const ending = runs.run(nothing, { ...world, runAll: () => silent.passed });
+      await silent.passed;
+      while (server.requests.length < 2) await world.advance(60_000);
+      await gone.passed;
+      expectWhole(await ending, recorded.client);
+    }
+  });
+});

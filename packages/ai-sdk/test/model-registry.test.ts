@@ -1,0 +1,104 @@
+import { anthropic } from "@ai-sdk/anthropic";
+import { createOpenAI } from "@ai-sdk/openai";
+import type { Model } from "@statewright/core";
+import { describe, expect, test } from "vitest";
+import { isModelRegistry, modelRegistry, namedModel } from "../src/index.ts";
+import { finish, madeV4 } from "./support/hand-made.ts";
+import { ask, listening, rejection } from "./support/requests.ts";
+
+const made = (modelId: string) => madeV4([finish()], { modelId }).model;
+const ours: Model = { id: "ours", respond: () => Promise.reject(new Error("not asked")) };
+
+function refusal(find: () => unknown): string {
+  try {
+    find();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error("nothing was thrown");
+}
+
+describe("a registry of models", () => {
+  test("finds a model by the provider's name in the program and by its own", () => {
+    const models = modelRegistry({ anthropic, fast: createOpenAI({ apiKey: "x" }), mine: made, test: () => ours });
+    expect(models.model("anthropic/claude-sonnet-4-5").id).toBe("anthropic/claude-sonnet-4-5");
+    expect(models.model("fast/gpt-5-mini").id).toBe("openai/gpt-5-mini");
+    expect(models.model("mine/eu/one").id).toBe("made/eu/one");
+    expect(models.model("test/any")).toBe(ours);
+    expect([models, modelRegistry({}), {}, "x", undefined].map(isModelRegistry)).toEqual([
+      true,
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  test("asks a registry of the AI SDK with the whole name, in its own spelling", () => {
+    const seen: string[] = [];
+    const languageModel = (name: string) => {
+      seen.push(name);
+      if (!name.includes(":")) throw new Error("No such provider");
+      return made(name);
+    };
+    expect(modelRegistry({ languageModel }).model("anthropic/claude").id).toBe("made/anthropic:claude");
+    expect(modelRegistry({ languageModel }).model("openai:gpt-5").id).toBe("made/openai:gpt-5");
+    expect(seen).toEqual(["anthropic/claude", "anthropic:claude", "openai:gpt-5"]);
+  });
+
+  test.each(["openai/gpt-5", "claude", "/x", "mine/", "constructor/x"])(
+    "%j is refused with the providers that it knows",
+    (name) => {
+      expect(refusal(() => modelRegistry({ mine: made, other: made }).model(name))).toBe(
+        `invalid_option: the registry of models has no model ${JSON.stringify(name)}. Write it as provider/model, with one of these providers: mine, other. See docs/errors.md#invalid_option.`,
+      );
+    },
+  );
+
+  test("what a provider throws, or gives in place of a model, is a refusal too", () => {
+    const broken = () => {
+      throw new Error("no such deployment");
+    };
+    expect(refusal(() => modelRegistry({ broken }).model("broken/x"))).toContain("See the cause");
+    expect(refusal(() => modelRegistry({ odd: (() => 7) as never }).model("odd/x"))).toContain(
+      "providers that have language models",
+    );
+    expect(refusal(() => modelRegistry({ languageModel: broken as never }).model("x"))).toContain(
+      "as the registry wants it",
+    );
+  });
+});
+
+describe("a model by its name", () => {
+  test("loads its package at its first request, once", async () => {
+    const loaded: string[] = [];
+    const load = async (name: string): Promise<unknown> => {
+      loaded.push(name);
+      return { mistral: made };
+    };
+    const model = namedModel("mistral/small", { load });
+    expect(model.id).toBe("mistral/small");
+    expect(loaded).toEqual([]);
+    const replies = await Promise.all([model.respond(ask("Hi"), listening()), model.respond(ask("Hi"), listening())]);
+    expect(replies.map(({ finish: end }) => end)).toEqual(["stop", "stop"]);
+    expect(loaded).toEqual(["@ai-sdk/mistral"]);
+  });
+
+  test("says at its first request what is missing, and looks again at the next one", async () => {
+    let isThere = false;
+    const load = async (): Promise<unknown> => {
+      if (!isThere) throw new Error("Cannot find package '@ai-sdk/mistral' imported from here");
+      return { mistral: made };
+    };
+    const model = namedModel("mistral/small", { load });
+    expect(String(await rejection(model.respond(ask("Hi"), listening())))).toContain("npm install @ai-sdk/mistral");
+    isThere = true;
+    expect((await model.respond(ask("Hi"), listening())).finish).toBe("stop");
+  });
+
+  test("knows what providers are known for, and refuses at once what is no name", () => {
+    expect(namedModel("anthropic/claude").structuredOutput).toBe(true);
+    expect(namedModel("mistral/small")).not.toHaveProperty("structuredOutput");
+    expect(refusal(() => namedModel("gpt-5"))).toContain('"gpt-5" is not the name of a model');
+  });
+});

@@ -1,0 +1,241 @@
+/** Histories that one provider's models made, on their way to another's. */
+import type { AssistantMessage, Message, UserMessage } from "@statewright/core";
+import { describe, expect, test } from "vitest";
+import { v2, v3, v4 } from "../src/dialect.ts";
+import { promptOf } from "../src/prompt.ts";
+import { toward } from "./support/destinations.ts";
+import { user } from "./support/requests.ts";
+
+const says = (...content: AssistantMessage["content"]): AssistantMessage => ({
+  role: "assistant",
+  id: "a1",
+  finish: "stop",
+  content,
+});
+
+/** What a client and a model said. */
+const by = (from: string, model: string, message: AssistantMessage, kept: object[] = []): Message => ({
+  ...message,
+  provider: { statewright: { from, model, kept: kept.map((part) => ({ at: 0, part })) } } as never,
+});
+
+const shows = (...content: UserMessage["content"]): Message => ({ role: "user", id: "u1", content });
+
+function sent(client: string, messages: readonly Message[], more: Parameters<typeof toward>[2] = {}) {
+  const to = toward(client, v4, more as object);
+  const prompt = promptOf({ messages }, to);
+  return {
+    roles: prompt.map(({ role }) => role),
+    contents: prompt.map(({ content }) => content),
+    warnings: to.warnings,
+  };
+}
+
+describe("what another model thought", () => {
+  const thought = says(
+    { type: "reasoning", text: "Hm", provider: { openai: { itemId: "rs_1" } } },
+    {
+      type: "text",
+      text: "Yes",
+      provider: { openai: { itemId: "msg_1" }, anthropic: { cacheControl: { type: "ephemeral" } } },
+    },
+  );
+  const parts = (client: string, from: string, model: string) =>
+    sent(client, [user("Hi"), by(from, model, thought)], { model: "one" }).contents[1];
+
+  test.each([
+    ["anthropic.messages", "openai.responses"],
+    ["openai.chat", "anthropic.messages"],
+    ["google.generative-ai", "deepseek.chat"],
+    ["openai.responses", "openai.chat"],
+  ])("is not told to %s by %s", (client, from) => {
+    expect(parts(client, from, "one")).toMatchObject([{ type: "text", text: "Yes" }]);
+  });
+
+  test.each([
+    ["anthropic.messages", "anthropic.messages", "two"],
+    ["vertex.anthropic.messages", "anthropic.messages", "two"],
+    ["google.vertex.chat", "google.generative-ai", "two"],
+    ["openai.responses", "openai.responses", "one"],
+    ["deepseek.chat", "deepseek.chat", "two"],
+  ])("goes back to %s from %s, whose model reads it", (client, from, model) => {
+    expect(parts(client, from, model)).toMatchObject([{ type: "reasoning", text: "Hm" }, { type: "text" }]);
+  });
+
+  test("is nothing that another model of OpenAI may be pointed at; what others are told of a text stays", () => {
+    expect(parts("openai.responses", "openai.responses", "two")).toEqual([
+      { type: "text", text: "Yes", providerOptions: { anthropic: { cacheControl: { type: "ephemeral" } } } },
+    ]);
+  });
+});
+
+describe("what a provider ran for another model", () => {
+  const search = { type: "tool-call", toolCallId: "s1", toolName: "web_search", input: { query: "oslo" } };
+  const found = { type: "tool-result", toolCallId: "s1", toolName: "web_search", result: ["a"] };
+
+  test("is a line of text; its result was for that model", () => {
+    const message = by("anthropic.messages", "one", says({ type: "text", text: "Rain." }), [search, found]);
+    expect(sent("openai.chat", [user("Hi"), message]).contents[1]).toEqual([
+      { type: "text", text: '[Ran web_search at the provider: {"query":"oslo"}]' },
+      { type: "text", text: "Rain." },
+    ]);
+    expect(sent("anthropic.messages", [user("Hi"), message]).contents[1]).toMatchObject([
+      { type: "tool-call", providerExecuted: true },
+      { type: "tool-result" },
+      { type: "text" },
+    ]);
+  });
+
+  test("is cut where its arguments are long", () => {
+    const long = { ...search, input: { code: "x".repeat(1_000) } };
+    const [line] =
+      sent("openai.chat", [user("Hi"), by("google.generative-ai", "one", says(), [long])]).contents[1] ?? [];
+    expect(JSON.stringify(line).length).toBeLessThan(400);
+  });
+});
+
+describe("the order of messages", () => {
+  const late: Message = { role: "system", id: "s1", content: "Speak Norwegian." };
+
+  test.each(["anthropic.messages", "amazon-bedrock", "google.generative-ai", "google.vertex.chat"])(
+    "%s hears what the system says later from the user, marked, and the program is told so",
+    (client) => {
+      const { roles, contents, warnings } = sent(client, [user("Hi"), late]);
+      expect(roles).toEqual(["user", "user"]);
+      expect(contents[1]).toEqual([{ type: "text", text: "<system>\nSpeak Norwegian.\n</system>" }]);
+      expect(warnings).toEqual([
+        "the model takes system messages at the beginning only: a later one was sent as one of the user, in <system>",
+      ]);
+    },
+  );
+
+  test("whatever stands at the beginning stays, and who takes system messages anywhere gets them there", () => {
+    expect(sent("anthropic.messages", [late, user("Hi")]).roles).toEqual(["system", "user"]);
+    expect(sent("openai.chat", [user("Hi"), late]).roles).toEqual(["user", "system"]);
+    expect(sent("made", [user("Hi"), late]).warnings).toEqual([]);
+  });
+
+  test("one with options for Anthropic is sent as it is: whoever wrote them knows the model", () => {
+    const options = { anthropic: { clearAt: "next_user_message" } };
+    const prompt = promptOf(
+      { messages: [user("Hi"), { ...late, provider: options }] },
+      toward("anthropic.messages", v4),
+    );
+    expect(prompt[1]).toEqual({ role: "system", content: "Speak Norwegian.", providerOptions: options });
+    const empty: Message = { role: "system", id: "s2", content: "", provider: { anthropic: { effort: "low" } } };
+    expect(promptOf({ messages: [user("Hi"), empty] }, toward("anthropic.messages", v4))).toHaveLength(2);
+  });
+
+  test("a conversation whose beginning was cut off begins with the user where a provider wants it", () => {
+    const cut = [says({ type: "text", text: "Hello" }), user("Hi")];
+    expect(sent("anthropic.messages", cut).roles).toEqual(["user", "assistant", "user"]);
+    expect(sent("google.generative-ai", cut).roles).toEqual(["user", "assistant", "user"]);
+    expect(sent("openai.chat", cut).roles).toEqual(["assistant", "user"]);
+  });
+
+  test("text without a letter is not said to who refuses it", () => {
+    const blank = [user("Hi"), says({ type: "text", text: "\n\n" }, { type: "text", text: "Yes" })];
+    expect(sent("anthropic.messages", blank).contents[1]).toEqual([{ type: "text", text: "Yes" }]);
+    expect(sent("openai.chat", blank).contents[1]).toHaveLength(2);
+  });
+});
+
+describe("files", () => {
+  const sound = { type: "file" as const, mimeType: "audio/ogg", data: "T2dn", name: "note.ogg" };
+  const table = {
+    type: "file" as const,
+    mimeType: "text/csv",
+    data: Buffer.from("a,b\n1,å").toString("base64"),
+    name: "t.csv",
+  };
+  const photo = { type: "image" as const, mimeType: "image/png", url: "https://a.example/1.png" };
+
+  test("one that a model cannot read is text that says so, and the program is told", () => {
+    const { contents, warnings } = sent("anthropic.messages", [shows(sound)]);
+    expect(contents[0]).toEqual([{ type: "text", text: '["note.ogg", audio/ogg, not shown]' }]);
+    expect(warnings).toEqual(['the model does not read files that are "note.ogg", audio/ogg: it was sent as text']);
+    expect(sent("google.generative-ai", [shows(sound)]).contents[0]).toMatchObject([{ type: "file" }]);
+  });
+
+  test("one of text is its text", () => {
+    expect(sent("openai.chat", [shows(table)]).contents[0]).toEqual([
+      { type: "text", text: '"t.csv", text/csv:\na,b\n1,å' },
+    ]);
+    const broken = { ...table, data: "gIA=" };
+    expect(sent("openai.chat", [shows(broken)]).contents[0]).toEqual([
+      { type: "text", text: '["t.csv", text/csv, not shown]' },
+    ]);
+  });
+
+  test("one at an address goes where the model reads it, and is named where it does not", () => {
+    expect(sent("openai.chat", [shows(photo)]).contents[0]).toEqual([
+      { type: "file", mediaType: "image/png", data: { type: "url", url: new URL(photo.url) } },
+    ]);
+    const { contents, warnings } = sent("openai.chat", [shows(photo)], { takesUrl: () => false });
+    expect(contents[0]).toEqual([{ type: "text", text: "[image/png at https://a.example/1.png, not shown]" }]);
+    expect(warnings).toEqual(["the model does not read image/png from its address: it was sent as text"]);
+  });
+
+  test("an address that holds the bytes is bytes", () => {
+    const inside = { ...photo, mimeType: "image/*", url: "data:image/png;base64,aW1n" };
+    const { contents } = sent("openai.chat", [shows(inside)], { takesUrl: () => false });
+    expect(contents[0]).toEqual([{ type: "file", mediaType: "image/png", data: { type: "data", data: "aW1n" } }]);
+  });
+
+  test("one that an assistant made is read by its own model and by Google's, and named to others", () => {
+    const drawing = says({ type: "file", mimeType: "image/png", data: "aW1n" });
+    const asked = (client: string, from: string) => sent(client, [user("Draw"), by(from, "one", drawing)]).contents[1];
+    expect(asked("xai.chat", "xai.chat")).toMatchObject([{ type: "file" }]);
+    expect(asked("google.generative-ai", "openai.responses")).toMatchObject([{ type: "file" }]);
+    for (const client of ["openai.chat", "openai.responses", "anthropic.messages", "xai.chat"])
+      expect(asked(client, "google.generative-ai")).toEqual([{ type: "text", text: "[image/png, not shown]" }]);
+    const linked = says({ type: "file", mimeType: "image/png", url: photo.url });
+    const [part] = sent("google.generative-ai", [user("Draw"), by("xai.chat", "one", linked)]).contents[1] ?? [];
+    expect(part).toMatchObject({ type: "text" });
+  });
+
+  test("those in an answer go as far as the provider and the specification have words for them", () => {
+    const answer = (content: UserMessage["content"]): Message[] => [
+      user("Look"),
+      { ...says({ type: "call", id: "c1", name: "look", args: {} }), finish: "calls" },
+      { role: "tool", id: "t1", callId: "c1", name: "look", isError: false, content },
+    ];
+    const output = (prompt: readonly { readonly content: unknown }[]) =>
+      (prompt[2]?.content as readonly { readonly output: unknown }[] | undefined)?.[0]?.output;
+    const pdf = { type: "file" as const, mimeType: "application/pdf", data: "cGRm", name: "a.pdf" };
+    const messages = answer([{ type: "text", text: "Here" }, photo, table, pdf]);
+    expect(output(promptOf({ messages }, toward("anthropic.messages", v4)))).toMatchObject({
+      value: [
+        { type: "text" },
+        { type: "file" },
+        { type: "text", text: '"t.csv", text/csv:\na,b\n1,å' },
+        { type: "file" },
+      ],
+    });
+    expect(output(promptOf({ messages }, toward("made", v3)))).toMatchObject({
+      value: [{ type: "text" }, { type: "image-url", url: photo.url }, { type: "file-data" }, { type: "file-data" }],
+    });
+    const old = toward("made", v2);
+    expect(output(promptOf({ messages }, old))).toMatchObject({
+      value: [
+        { type: "text" },
+        { type: "text", text: `[image/png at ${photo.url}, not shown]` },
+        { type: "media" },
+        { type: "media" },
+      ],
+    });
+    expect(old.warnings).toEqual(["the answer of a tool cannot hold image/png by its address: it was sent as text"]);
+    const chat = promptOf({ messages }, toward("openai.chat", v4));
+    expect(output(chat)).toEqual({
+      type: "text",
+      value:
+        'Here\n[image/png, shown below]\n["t.csv", text/csv, shown below]\n["a.pdf", application/pdf, shown below]',
+    });
+    expect(chat[3]?.content).toMatchObject([
+      { text: "What look has shown:" },
+      { type: "file" },
+      { type: "text" },
+      { type: "file" },
+    ]);
+  });
+});

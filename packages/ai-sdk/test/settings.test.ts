@@ -1,0 +1,162 @@
+import type { ModelRequest } from "@statewright/core";
+import { describe, expect, test } from "vitest";
+import { aiModel, type LanguageModel } from "../src/index.ts";
+import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/hand-made.ts";
+import { ask, listening, weather } from "./support/requests.ts";
+
+const specs = [
+  ["v4", (more: object = {}) => madeV4([finish()], more)],
+  ["v3", (more: object = {}) => madeV3([finish()], more)],
+  ["v2", (more: object = {}) => madeV2([finishV2()], more)],
+] as const;
+
+/** What a model of each specification is asked, and what the program is told. */
+async function asked(request: Partial<ModelRequest>, more: object = {}) {
+  const all: Record<string, { readonly options: Record<string, unknown>; readonly warnings: readonly string[] }> = {};
+  for (const [spec, make] of specs) {
+    const made = make(more);
+    const warnings: string[] = [];
+    const options = { ...listening(), warn: (warning: string) => void warnings.push(warning) };
+    await aiModel(made.model as LanguageModel).respond(ask("Hi", request), options);
+    all[spec] = { options: { ...made.asked[0] }, warnings };
+  }
+  return all;
+}
+
+describe("settings of a request", () => {
+  test("reach a model of every specification under the names of the AI SDK, and those that are not there are not sent", async () => {
+    const settings = {
+      temperature: 0.5,
+      topP: 0.9,
+      topK: 40,
+      presencePenalty: 0.1,
+      frequencyPenalty: 0.2,
+      maxOutputTokens: 100,
+      stopSequences: ["END"],
+      seed: 7,
+      headers: { "x-trace": "t1" },
+      providerOptions: { made: { user: "u1" } },
+    };
+    for (const { options, warnings } of Object.values(await asked(settings))) {
+      expect(options).toMatchObject(settings);
+      expect(warnings).toEqual([]);
+    }
+    for (const { options } of Object.values(await asked({})))
+      expect(Object.keys(options).sort()).toEqual(["abortSignal", "prompt"]);
+  });
+
+  test("an output is asked for as JSON by its schema, with its name and what it is", async () => {
+    const output = { schema: weather.inputSchema, name: "city", description: "A city." };
+    for (const { options } of Object.values(await asked({ output })))
+      expect(options["responseFormat"]).toEqual({ type: "json", ...output });
+  });
+
+  test("how much to think is said to a model of V4; of an older one the program is told that it was not", async () => {
+    const { v4, v3, v2 } = await asked({ reasoning: "low" });
+    expect(v4).toMatchObject({ options: { reasoning: "low" }, warnings: [] });
+    expect(v3?.options).not.toHaveProperty("reasoning");
+    expect(v3?.warnings).toEqual([
+      "reasoning was not sent: a model of specification v3 has it in providerOptions only",
+    ]);
+    expect(v2?.warnings).toEqual([
+      "reasoning was not sent: a model of specification v2 has it in providerOptions only",
+    ]);
+  });
+
+  test("a tool may have options of a provider, such as where its prompt cache ends", async () => {
+    const provider = { anthropic: { cacheControl: { type: "ephemeral" } } };
+    for (const { options } of Object.values(await asked({ tools: [{ ...weather, provider }] })))
+      expect(options["tools"]).toMatchObject([{ type: "function", name: "get_weather", providerOptions: provider }]);
+  });
+});
+
+describe("tools of a provider", () => {
+  const search = { name: "web_search", id: "anthropic.web_search_20250305", args: { maxUses: 3 } };
+
+  test("stand among the others, as each specification calls them", async () => {
+    const { v4, v3, v2 } = await asked({
+      tools: [weather],
+      providerTools: [search],
+      toolChoice: { tool: "web_search" },
+    });
+    expect(v4?.options["tools"]).toMatchObject([{ type: "function" }, { type: "provider", ...search }]);
+    expect(v3?.options["tools"]).toMatchObject([{ type: "function" }, { type: "provider", ...search }]);
+    expect(v2?.options["tools"]).toMatchObject([{ type: "function" }, { type: "provider-defined", ...search }]);
+    expect(v4?.options["toolChoice"]).toEqual({ type: "tool", toolName: "web_search" });
+  });
+
+  test("one with the name of another tool stands in its place: the model knows its arguments already", async () => {
+    const bash = { name: "get_weather", id: "anthropic.bash_20250124", args: {} };
+    for (const { options } of Object.values(await asked({ tools: [weather], providerTools: [bash] })))
+      expect(options["tools"]).toMatchObject([{ id: "anthropic.bash_20250124" }]);
+  });
+
+  test("those of another provider are not sent, the tool of that name is, and the program is told", async () => {
+    const request = { tools: [weather], providerTools: [{ ...search, name: "get_weather" }] };
+    for (const { options, warnings } of Object.values(await asked(request, { provider: "openai.chat" }))) {
+      expect(options["tools"]).toMatchObject([{ type: "function", name: "get_weather" }]);
+      expect(warnings).toEqual([
+        "the tool anthropic.web_search_20250305 was not sent: the model is another provider's",
+      ]);
+    }
+  });
+});
+
+describe("what a client warns of", () => {
+  test.each<[object, string]>([
+    [{ type: "unsupported", feature: "seed" }, "seed is not supported"],
+    [{ type: "unsupported", feature: "topK", details: "use topP" }, "topK is not supported: use topP"],
+    [{ type: "compatibility", feature: "tools", details: "as text" }, "tools is supported in part: as text"],
+    [
+      { type: "deprecated", setting: "user", message: "use safetyIdentifier" },
+      "user is deprecated: use safetyIdentifier",
+    ],
+    [{ type: "unsupported-setting", setting: "seed" }, "seed is not supported"],
+    [{ type: "unsupported-tool", tool: { type: "function", name: "look" } }, "look is not supported"],
+    [{ type: "other", message: "temperature was ignored" }, "temperature was ignored"],
+    [{ type: "novel", of: 1 }, '{"type":"novel","of":1}'],
+    [{ type: "novel", feature: "x" }, "x is novel"],
+  ])("%o is told in words, and stays with the reply", async (warning, words) => {
+    const { model } = madeV4([{ type: "stream-start", warnings: [warning as never] }, finish()]);
+    const told: string[] = [];
+    const reply = await aiModel(model).respond(ask("Hi"), { ...listening(), warn: (text) => void told.push(text) });
+    expect(told).toEqual([words]);
+    expect(reply.provider).toMatchObject({ statewright: { warnings: [warning] } });
+  });
+});
+
+describe("what is known of a model", () => {
+  test("is what it is told, else what its client or its provider says", () => {
+    const { model } = madeV4([]);
+    expect(aiModel(model)).not.toHaveProperty("structuredOutput");
+    expect(aiModel({ ...model, provider: "anthropic.messages" }).structuredOutput).toBe(true);
+    expect(aiModel({ ...model, supportsStructuredOutputs: false } as LanguageModel).structuredOutput).toBe(false);
+    const options = { name: "The fast one", images: false, structuredOutput: true };
+    expect(aiModel(model, options)).toMatchObject({ id: "made/one", ...options });
+  });
+
+  test("addresses of files go to who reads them, by kind and pattern", async () => {
+    const image = (url: string) => ({ type: "image" as const, mimeType: "image/png", url });
+    const content = [image("https://a.example/1.png"), image("gs://bucket/1.png")];
+    const supportedUrls = Promise.resolve({ "image/*": [/^https:/g], "application/pdf": [/.*/] });
+    const made = madeV4([finish()], { supportedUrls });
+    await aiModel(made.model).respond({ messages: [{ role: "user", id: "u1", content }], tools: [] }, listening());
+    expect(made.asked[0]?.prompt[0]?.content).toMatchObject([
+      { type: "file", data: { type: "url" } },
+      { type: "text", text: "[image/png at gs://bucket/1.png, not shown]" },
+    ]);
+  });
+
+  test("OpenAI's client sends files of every kind when it is told to", async () => {
+    const file = { type: "file" as const, mimeType: "application/zip", data: "emlw" };
+    const messages = [{ role: "user" as const, id: "u1", content: [file] }];
+    for (const passThroughUnsupportedFiles of [true, false]) {
+      const made = madeV4([finish()], { provider: "openai.responses" });
+      const providerOptions = { openai: { passThroughUnsupportedFiles } };
+      await aiModel(made.model).respond({ messages, tools: [], providerOptions }, listening());
+      expect(made.asked[0]?.prompt[0]?.content).toMatchObject([
+        { type: passThroughUnsupportedFiles ? "file" : "text" },
+      ]);
+    }
+  });
+});

@@ -1,0 +1,23 @@
+/** Destinations of prompts, made by hand. */
+import { rulesOf } from "../../src/client-rules.ts";
+import type { Destination } from "../../src/destination.ts";
+import type { Dialect } from "../../src/dialect.ts";
+
+/** A model of `client` that reads every address. What is warned of is in `warnings`. */
+export function toward<Data, Media, Own>(
+  client: string,
+  dialect: Dialect<Data, Media, Own>,
+  more: Partial<Destination<Data, Media, Own>> = {},
+): Destination<Data, Media, Own> & { readonly warnings: string[] } {
+  const warnings: string[] = [];
+  return {
+    client,
+    model: "one",
+    rules: rulesOf(client),
+    dialect,
+    takesUrl: () => true,
+    warn: (warning) => void warnings.push(warning),
+    warnings,
+    ...more,
+  };
+}

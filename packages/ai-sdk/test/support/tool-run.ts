@@ -1,0 +1,100 @@
+/** A graph of a model and a tool over a client whose connection is in the hands of the test. */
+import {
+  callsOf,
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  type Message,
+  type Model,
+  type ModelCallPolicy,
+  messages,
+  type RunEvent,
+  route,
+  run,
+  START,
+  toolNode,
+} from "@statewright/core";
+import { modelThatRefusesBadTranscripts, type VirtualClock } from "@statewright/testing";
+import * as z from "zod";
+import { user } from "./requests.ts";
+
+/** How a run over such a connection ended. */
+export interface ToolRun {
+  readonly status: string;
+  readonly error: unknown;
+  /** The arguments of each run of the tool. */
+  readonly ran: readonly unknown[];
+  /** Requests and runs of the tool, in their order. */
+  readonly log: readonly string[];
+  readonly messages: readonly Message[];
+  readonly events: readonly RunEvent[];
+}
+
+/** What a connection gives for the n-th request of a run, whose body is told. */
+export type Answering = (nth: number, body: string) => ReadableStream<Uint8Array> | string;
+
+/** Runs one after the other of one graph: ask for the weather, let the tool say it, ask again. */
+export interface ToolRuns {
+  /** With `answering`, the connection of the client is in the hands of the test. */
+  readonly run: (answering: Answering, world?: VirtualClock) => Promise<ToolRun>;
+}
+
+/** A graph of a model and a tool. `make` makes the model over a `fetch` that answers out of the hand. */
+export function toolRuns(make: (at: { readonly fetch: typeof fetch }) => Model, policy: ModelCallPolicy): ToolRuns {
+  let answer: Answering = () => "";
+  let requests = 0;
+  let log: string[] = [];
+  let ran: unknown[] = [];
+  const model = make({
+    fetch: async (_url, init) => {
+      log.push("request");
+      const body = answer(++requests, String(init?.body));
+      return new Response(body, { headers: { "content-type": "text/event-stream" } });
+    },
+  });
+  const weather = defineTool({
+    name: "get_weather",
+    description: "Current weather for a city.",
+    input: z.object({ city: z.string() }),
+    effect: "once",
+    run: ({ city }) => {
+      ran.push({ city });
+      log.push("tool");
+      return `Rain in ${city}`;
+    },
+  });
+  const strict = modelThatRefusesBadTranscripts(model);
+  const graph = defineGraph({ name: "weather", state: defineState({ messages: messages() }) })
+    .nodes({
+      ask: async (state, runtime) => {
+        const { name, description } = weather.spec;
+        const inputSchema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
+        const request = { messages: state.messages, tools: [{ name, description, inputSchema }] };
+        return { messages: [await runtime.model({ ...policy, model: strict, request })] };
+      },
+      tools: toolNode({ tools: [weather] }),
+    })
+    .edges({
+      [START]: "ask",
+      ask: route(["tools", END], ({ messages: said }) => {
+        const last = said.at(-1);
+        return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : END;
+      }),
+      tools: "ask",
+    });
+  return {
+    run: async (answering, world) => {
+      [answer, requests, log, ran] = [answering, 0, [], []];
+      const handle = run(graph, { input: { messages: [user("Oslo?")] }, ...(world && { world }) });
+      const events: RunEvent[] = [];
+      handle.on((event) => events.push(event));
+      const ending = handle.result.then(
+        ({ status, state }) => ({ status, error: undefined, messages: state.messages }),
+        (error: unknown) => ({ status: "failed", error, messages: [] }),
+      );
+      await world?.runAll();
+      return { ...(await ending), ran, log, events };
+    },
+  };
+}

@@ -1,0 +1,233 @@
+/** What hooks around models have besides: other models that they ask, the long-term store, and a say in what streams. */
+import { expect, test } from "vitest";
+import {
+  defineGraph,
+  defineState,
+  END,
+  longTermStore,
+  type Message,
+  type Middleware,
+  type Model,
+  type ModelReply,
+  memoryStore,
+  messages,
+  type RunEvent,
+  resume,
+  run,
+  START,
+  type Store,
+} from "../../src/index.ts";
+import { user } from "../support/tool-loop.ts";
+import { virtualWorld } from "../support/virtual-world.ts";
+
+const said = (text: string): ModelReply => ({
+  content: [{ type: "text", text }],
+  finish: "stop",
+  usage: { inputTokens: 3, outputTokens: 1 },
+});
+
+/** A model that says one text after the other, word by word, and notes when it was asked. */
+function talker(id: string, texts: readonly (string | Error)[]): Model & { asked: number } {
+  const model = {
+    id,
+    asked: 0,
+    respond: async (_request: unknown, { delta }: Parameters<Model["respond"]>[1]) => {
+      const text = texts[model.asked] ?? texts.at(-1) ?? "";
+      model.asked += 1;
+      if (text instanceof Error) throw text;
+      for (const word of text.split(/(?<= )/)) delta?.({ type: "text", text: word });
+      return said(text);
+    },
+  };
+  return model;
+}
+
+const request = { messages: [user("u", "summarise this")], tools: [] };
+
+/** A graph of one node that asks `model` behind `middleware`. */
+function asking(model: Model, middleware: Middleware) {
+  return defineGraph({ name: "asking", state: defineState({ messages: messages() }), middleware: [middleware] })
+    .nodes({
+      ask: {
+        run: async (state, { model: ask }) => ({
+          messages: [await ask({ model, request: { messages: state.messages, tools: [] } })],
+        }),
+        retry: { attempts: 1 },
+      },
+    })
+    .edges({ [START]: "ask", ask: END });
+}
+
+function start(model: Model, middleware: Middleware, store?: Store) {
+  const graph = asking(model, middleware);
+  const events: RunEvent[] = [];
+  const handle = run(graph, { ...(store && { store, thread: "t" }), input: { messages: [user("u", "hello")] } });
+  handle.on((event) => events.push(event));
+  return { graph, handle, events };
+}
+
+const last = (list: readonly Message[]): Message | undefined => list.at(-1);
+
+test("a model that a hook asks besides gives its reply to the hook alone, and its cost to the message", async () => {
+  const small = talker("small", ["in short"]);
+  const heard: string[] = [];
+  const { handle, events } = start(talker("large", ["hello you"]), {
+    name: "asker",
+    beforeModel: async (sent, { ask, model }) => {
+      const reply = await ask("short", { model: small, request });
+      heard.push(`${model} ${JSON.stringify(reply.content)}`);
+      return sent;
+    },
+  });
+  const { state } = await handle.result;
+  expect(heard).toEqual(['large [{"type":"text","text":"in short"}]']);
+  const usage = { inputTokens: 3, outputTokens: 1 };
+  expect(last(state.messages)).toMatchObject({ usage, lost: [{ model: "small", kind: "beside", usage }] });
+  expect(state.messages).toHaveLength(2);
+  expect(events.flatMap((event) => (event.type === "message.delta" ? event.text : "")).join("")).toBe("hello you");
+  expect(events.filter(({ type }) => type === "model.asked_beside")).toMatchObject([
+    { by: "asker", key: "short", model: "small", usage, node: "ask" },
+  ]);
+});
+
+test("the same key asked twice in a pass is two requests; a hook that runs again gets both as they were", async () => {
+  const small = talker("small", ["one", "two", "three"]);
+  const large = talker("large", [new Error("down"), "fine"]);
+  const seen: string[] = [];
+  const store = memoryStore();
+  const middleware: Middleware = {
+    name: "asker",
+    required: true,
+    beforeModel: async (sent, { ask }) => {
+      for (let round = 0; round < 2; round++)
+        seen.push(JSON.stringify((await ask("short", { model: small, request })).content));
+      return sent;
+    },
+  };
+  const { handle, graph } = start(large, middleware, store);
+  await expect(handle.result).rejects.toThrow(/down/);
+  const end = await resume(graph, { store, thread: "t" }).result;
+  expect([end.status, small.asked, large.asked]).toEqual(["done", 2, 2]);
+  expect(seen.slice(0, 2)).toEqual(seen.slice(2));
+  expect(last(end.state.messages)).toMatchObject({ lost: [expect.anything(), { kind: "beside" }, { kind: "beside" }] });
+});
+
+test("what cannot be asked is refused with what to give", async () => {
+  for (const wrong of [
+    { model: "small", request },
+    { model: talker("small", ["x"]) },
+    { model: talker("s", ["x"]), request, tries: 3 },
+  ]) {
+    const { handle } = start(talker("large", ["x"]), {
+      name: "asker",
+      required: true,
+      beforeModel: async (sent, { ask }) => {
+        await ask("key", wrong as never);
+        return sent;
+      },
+    });
+    await expect(handle.result).rejects.toThrow(/invalid_option.*asker/s);
+  }
+});
+
+test("what hooks put into the long-term store is saved with their superstep, and written once when their process dies", async () => {
+  const store = memoryStore();
+  const large = talker("large", [new Error("down"), "fine"]);
+  let passes = 0;
+  const middleware: Middleware = {
+    name: "keeper",
+    required: true,
+    beforeModel: async (sent, { longTerm }) => {
+      passes += 1;
+      await longTerm("notes").put("pass", { passes });
+      return sent;
+    },
+    afterModel: async (_reply, { longTerm }) => {
+      const pass = await longTerm("notes").get("pass");
+      await longTerm("notes").put("seen", { pass: pass?.value });
+      return undefined;
+    },
+  };
+  const { handle, graph } = start(large, middleware, store);
+  await expect(handle.result).rejects.toThrow(/down/);
+  expect(await longTermStore(store).under("notes").list()).toEqual([]);
+  await resume(graph, { store, thread: "t" }).result;
+  const items = await longTermStore(store).under("notes").list();
+  expect(items.map(({ key, value }) => [key, value])).toEqual([
+    ["pass", { passes: 2 }],
+    ["seen", { pass: { passes: 2 } }],
+  ]);
+});
+
+test("what a hook puts when the answer is there already is dropped, and the log says so", async () => {
+  const store = memoryStore();
+  const world = virtualWorld();
+  let late = async (): Promise<void> => undefined;
+  const graph = asking(talker("large", ["fine"]), {
+    name: "late",
+    beforeModel: (sent, { longTerm }) => {
+      late = () => longTerm("notes").put("late", 1);
+      return sent;
+    },
+  });
+  await run(graph, { store, world, thread: "t", input: { messages: [user("u", "hello")] } }).result;
+  await late();
+  expect(await longTermStore(store).under("notes").list()).toEqual([]);
+  expect(world.lines.map(({ message }) => message)).toEqual([expect.stringContaining("a late write")]);
+});
+
+test("without a store hooks are told that there is none", async () => {
+  const { handle } = start(talker("large", ["x"]), {
+    name: "keeper",
+    required: true,
+    beforeModel: async (sent, { longTerm }) => {
+      await longTerm("notes").get("x");
+      return sent;
+    },
+  });
+  await expect(handle.result).rejects.toThrow(/missing_store/);
+});
+
+test("filters of an answer that streams are asked last to first, made anew for each answer, and see each part", async () => {
+  const log: string[] = [];
+  const filtering = (name: string): Middleware => ({
+    name,
+    onModelDelta: () => {
+      log.push(`new ${name}`);
+      return (delta) => (delta.type === "call" ? delta : { ...delta, text: `${delta.text.trim()}${name} ` });
+    },
+  });
+  const state = defineState({ messages: messages() });
+  const graph = defineGraph({ name: "two", state, middleware: [filtering("a"), filtering("b")] })
+    .nodes({
+      ask: async ({ messages: list }, { model: ask }) => ({
+        messages: [await ask({ model: talker("large", ["hello you"]), request: { messages: list, tools: [] } })],
+      }),
+    })
+    .edges({ [START]: "ask", ask: END });
+  const events: RunEvent[] = [];
+  const handle = run(graph, { input: { messages: [user("u", "hi")] } });
+  handle.on((event) => events.push(event));
+  await handle.result;
+  const told = events.flatMap((event) => (event.type === "message.delta" ? [event.text] : []));
+  expect(told).toEqual(["helloba ", "youba "]);
+  expect(log).toEqual(["new b", "new a"]);
+  expect(events.find(({ type }) => type === "message.voided")).toMatchObject({
+    kind: "replaced",
+    text: "helloba youba ",
+  });
+});
+
+test("a filter that throws lets nothing through, is logged, and does not harm the answer", async () => {
+  const { handle, events } = start(talker("large", ["hello you there"]), {
+    name: "broken",
+    onModelDelta: () => () => {
+      throw new Error("oh");
+    },
+  });
+  const pieces: string[] = [];
+  for await (const piece of handle.text()) pieces.push(piece);
+  const { state } = await handle.result;
+  expect(events.filter(({ type }) => type === "message.delta")).toEqual([]);
+  expect([pieces.join(""), last(state.messages)]).toMatchObject(["hello you there", { role: "assistant" }]);
+});

@@ -1,0 +1,341 @@
+/** Hooks around the model calls of any graph: what they write goes with the node, and they may ask people and end the agent. */
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  END,
+  type Middleware,
+  type Model,
+  memoryStore,
+  messages,
+  type NodeRuntime,
+  reduce,
+  resume,
+  run,
+  START,
+  type Store,
+  subgraph,
+} from "../../src/index.ts";
+import { user } from "../support/tool-loop.ts";
+
+const sum = reduce(z.number().default(0), (total, more: number) => total + more);
+const Counted = defineState({ messages: messages(), seen: sum, note: z.string().default("") });
+
+/** A model that says what it was sent, and counts how often it was asked. */
+function echo(): Model & { asked: number } {
+  const model = {
+    id: "echo",
+    asked: 0,
+    respond: async ({ messages: sent }: Parameters<Model["respond"]>[0]) => {
+      model.asked += 1;
+      const text = `${sent.length} sent${JSON.stringify(sent).includes("ended") ? " with a note" : ""}`;
+      return { content: [{ type: "text" as const, text }], finish: "stop" as const, usage: { inputTokens: 7 } };
+    },
+  };
+  return model;
+}
+
+/** A graph of one node that asks its model once. */
+function asking(
+  model: Model,
+  middleware: readonly Middleware[],
+  more: { readonly policies?: readonly Middleware[]; readonly node?: object; readonly times?: number } = {},
+) {
+  const ask = async (state: { readonly messages: never }, runtime: NodeRuntime) => {
+    const request = { messages: state.messages, tools: [] };
+    const said = [await runtime.model({ model, request, middleware })];
+    for (let nth = 2; nth <= (more.times ?? 1); nth++)
+      said.push(await runtime.model({ model, request, middleware }, `model ${nth}`));
+    return { messages: said, note: "the body's" };
+  };
+  return defineGraph({
+    name: "asking",
+    state: Counted,
+    interrupts: { extend: z.object({ by: z.number() }), confirm: z.boolean() },
+    ...(more.policies === undefined ? {} : { middleware: more.policies }),
+  })
+    .nodes({ ask: { run: ask as never, ...more.node } })
+    .edges({ [START]: "ask", ask: END });
+}
+
+const input = { messages: [user("hello")] };
+
+describe("what hooks write", () => {
+  test("is folded with what the node returns, before it, and seen by the hooks that come after", async () => {
+    const seen: unknown[] = [];
+    const counts = (name: string) =>
+      defineMiddleware<unknown, { readonly seen: number }>({
+        name,
+        beforeModel: (_, runtime) => {
+          runtime.write({ seen: 1, note: name });
+          seen.push(runtime.state.seen);
+          return undefined;
+        },
+        aroundModel: (request, next, { write }) => {
+          write({ seen: 10 });
+          return next(request);
+        },
+        afterModel: (_, runtime) => {
+          runtime.write({ seen: 100 });
+          seen.push(runtime.state.seen);
+          return undefined;
+        },
+      }) as Middleware;
+    const graph = asking(echo(), [counts("one"), counts("two")]);
+    const { state } = await run(graph, { thread: "t", input }).result;
+    expect(seen).toEqual([1, 2, 122, 222]);
+    expect(state).toMatchObject({ seen: 222, note: "the body's" });
+  });
+
+  test("needs no checkpoint and no commit of its own", async () => {
+    const hooks = (name: string) =>
+      defineMiddleware({
+        name,
+        beforeModel: (_, { write }) => void write({ seen: 1 }) as undefined,
+        aroundModel: (request, next, { write }) => {
+          write({ seen: 1 });
+          return next(request);
+        },
+        afterModel: (_, { write }) => void write({ seen: 1 }) as undefined,
+      });
+    const commitsWith = async (middleware: readonly Middleware[]): Promise<readonly number[]> => {
+      const inner = memoryStore();
+      let commits = 0;
+      const commit: Store["commit"] = (write, told) => {
+        commits += 1;
+        inner.commit(write, told);
+      };
+      const store = { ...inner, commit };
+      const graph = asking(echo(), middleware);
+      const { state } = await run(graph, { store, thread: "t", input }).result;
+      expect(state.seen).toBe(middleware.length * 3);
+      return [commits, (await store.history("t", { branch: "main", limit: 99 })).length];
+    };
+    const without = await commitsWith([]);
+    expect(without[1]).toBe(2);
+    expect(await commitsWith(["a", "b", "c", "d", "e", "f"].map(hooks))).toEqual(without);
+  });
+
+  test("of several calls stands in the order in which they began", async () => {
+    const gates: (() => void)[] = [];
+    const notes = defineMiddleware({
+      name: "notes",
+      beforeModel: (request, { write }) => void write({ note: request.instructions ?? "" }) as undefined,
+    });
+    const model: Model = {
+      id: "slow",
+      respond: ({ instructions }) =>
+        new Promise((resolve) => {
+          const answer = { content: [{ type: "text" as const, text: instructions ?? "" }], finish: "stop" as const };
+          gates.push(() => resolve(answer));
+          if (gates.length === 2) for (const open of gates.toReversed()) open();
+        }),
+    };
+    const graph = defineGraph({ name: "two_calls", state: Counted })
+      .nodes({
+        ask: async (_, runtime) => {
+          const call = (instructions: string) =>
+            runtime.model(
+              { model, request: { instructions, messages: [], tools: [] }, middleware: [notes] },
+              instructions,
+            );
+          await Promise.all([call("first"), call("second")]);
+          return {};
+        },
+      })
+      .edges({ [START]: "ask", ask: END });
+    const { state } = await run(graph, { thread: "t", input: {} }).result;
+    expect(state.note).toBe("second");
+  });
+
+  test("of a graph's middleware becomes true in the graphs inside it", async () => {
+    const counts = defineMiddleware({
+      name: "counts",
+      channels: { seen: sum },
+      afterModel: (_, { write }) => void write({ seen: 1 }) as undefined,
+    });
+    const inner = asking(echo(), []);
+    const outer = defineGraph({ name: "outer", state: Counted, middleware: [counts] })
+      .nodes({ inner: subgraph(inner, { input: () => input, output: ({ seen }) => ({ seen }) }) })
+      .edges({ [START]: "inner", inner: END });
+    const { state } = await run(outer, { thread: "t", input: {} }).result;
+    expect(state.seen).toBe(1);
+  });
+
+  test.each([
+    [
+      "a channel that there is not",
+      { nothing: 1 },
+      'unknown_channel: the middleware "bad" wrote the channel "nothing", which the state of graph "asking" does not have',
+    ],
+    [
+      "a value that does not fit",
+      { note: 5 },
+      'invalid_update: the middleware "bad" wrote the channel "note" with a value that its schema refuses',
+    ],
+    ["what is no partial state", 3, 'invalid_update: the middleware "bad" returned 3'],
+    ["a value that cannot be saved", { note: Symbol("x") }, 'the middleware "bad"'],
+  ])("as %s fails by name", async (_, update, text) => {
+    const bad = defineMiddleware({
+      name: "bad",
+      beforeModel: (__, { write }) => void write(update as never) as undefined,
+    });
+    await expect(run(asking(echo(), [bad]), { thread: "t", input }).result).rejects.toThrow(text);
+  });
+
+  test("to a channel that the writes of the node do not list is refused", async () => {
+    const other = defineMiddleware({
+      name: "other",
+      afterModel: (_, { write }) => void write({ seen: 1 }) as undefined,
+    });
+    const graph = asking(echo(), [other], { node: { writes: ["messages", "note"] } });
+    await expect(run(graph, { thread: "t", input }).result).rejects.toThrow(
+      'undeclared_write: the middleware "other" of the node "ask" in graph "asking" wrote the channel "seen"',
+    );
+  });
+});
+
+describe("a question of a hook", () => {
+  const extends_ = (log: string[], hook: "selectTools" | "beforeModel") =>
+    defineMiddleware({
+      name: "extends",
+      interrupts: { extend: z.object({ by: z.number() }), confirm: z.boolean() },
+      [hook]: async (_: unknown, runtime: Parameters<NonNullable<Middleware["beforeModel"]>>[1]) => {
+        log.push("asks");
+        const answer = (await runtime.interrupt("extend", { payload: { used: 3 } })) as { readonly by: number };
+        const sure = await runtime.interrupt("confirm");
+        log.push(`${answer.by} ${sure}`);
+        runtime.write({ seen: answer.by });
+      },
+    });
+
+  test.each(["selectTools", "beforeModel"] as const)(
+    "in %s waits, and nothing is sent until it is answered",
+    async (hook) => {
+      const log: string[] = [];
+      const model = echo();
+      const graph = asking(model, [extends_(log, hook)]);
+      const store = memoryStore();
+      const events: string[] = [];
+      const first = await run(graph, { store, thread: "t", input }).result;
+      expect(first).toMatchObject({
+        status: "waiting",
+        interrupts: [{ key: "extend", payload: { used: 3 }, node: "ask" }],
+      });
+      const second = await resume(graph, { store, thread: "t", answers: { extend: { by: 4 } } }).result;
+      expect(second).toMatchObject({ status: "waiting", interrupts: [{ key: "confirm" }] });
+      expect(model.asked).toBe(0);
+      const handle = resume(graph, { store, thread: "t", answers: { confirm: true } });
+      handle.on(({ type }) => events.push(type));
+      const third = await handle.result;
+      expect(third).toMatchObject({ status: "done", state: { seen: 4 } });
+      expect(log).toEqual(["asks", "asks", "asks", "4 true"]);
+      expect(model.asked).toBe(1);
+      // The effect had not begun: nothing is told as done twice.
+      expect(events).not.toContain("effect.repeated");
+    },
+  );
+
+  test("that the graph does not declare, or that comes too late, fails by name", async () => {
+    const unknown = defineMiddleware({
+      name: "bad",
+      beforeModel: async (_, { interrupt }) => void (await interrupt("nothing")) as undefined,
+    });
+    const store = memoryStore();
+    await expect(run(asking(echo(), [unknown]), { store, thread: "t", input }).result).rejects.toThrow(
+      'unknown_interrupt: the middleware "bad" of the node "ask" in graph "asking" asked "nothing", which the graph does not declare',
+    );
+    const late = defineMiddleware({
+      name: "late",
+      afterModel: async (_, runtime) => {
+        const ask: (key: string) => Promise<unknown> = Reflect.get(runtime, "interrupt");
+        await ask("extend");
+        return undefined;
+      },
+    });
+    await expect(run(asking(echo(), [late]), { store, thread: "u", input }).result).rejects.toThrow(
+      'the interrupt "extend" of the middleware "late" was asked when the model had been asked already',
+    );
+  });
+
+  test("may have a time, and an answer that is taken then", async () => {
+    const asks = defineMiddleware({
+      name: "asks",
+      beforeModel: async (_, { interrupt, write }) => {
+        const { by } = (await interrupt("extend", { expiresMs: 10, onExpire: { by: 9 } })) as { readonly by: number };
+        write({ seen: by });
+        return undefined;
+      },
+    });
+    const store = memoryStore();
+    const graph = asking(echo(), [asks]);
+    const first = await run(graph, { store, thread: "t", input }).result;
+    if (first.status !== "waiting") throw new Error(first.status);
+    expect(first.interrupts[0]?.expiresAt).toBeGreaterThan(0);
+  });
+});
+
+describe("a hook that ends", () => {
+  const ends = (hook: "selectTools" | "beforeModel" | "afterModel", log: string[] = []) => [
+    defineMiddleware({
+      name: "ends",
+      [hook]: (_: unknown, { end }: { end: (text: string, ended: { by: string; reason?: string }) => undefined }) =>
+        end("That is all.", { by: "guardrail", reason: "rude" }),
+    }),
+    defineMiddleware({
+      name: "after it",
+      beforeModel: () => void log.push("before") as undefined,
+      afterModel: () => void log.push("after") as undefined,
+    }),
+  ];
+
+  test.each(["selectTools", "beforeModel"] as const)(
+    "in %s answers in the model's place, and no hook comes after it",
+    async (hook) => {
+      const log: string[] = [];
+      const model = echo();
+      const { state } = await run(asking(model, ends(hook, log)), { thread: "t", input }).result;
+      expect(state.messages.at(-1)).toEqual({
+        role: "assistant",
+        id: "0:0:model",
+        content: [{ type: "text", text: "That is all." }],
+        finish: "stop",
+        ended: { by: "guardrail", reason: "rude" },
+      });
+      expect([model.asked, log]).toEqual([0, []]);
+    },
+  );
+
+  test("in afterModel puts its text in the reply's place, and what the reply has cost stays", async () => {
+    const model = echo();
+    const { state } = await run(asking(model, ends("afterModel").toReversed()), { thread: "t", input }).result;
+    expect(state.messages.at(-1)).toMatchObject({ usage: { inputTokens: 7 }, ended: { by: "guardrail" } });
+    expect(model.asked).toBe(1);
+  });
+
+  test("leaves a note that no request holds", async () => {
+    const model = echo();
+    const store = memoryStore();
+    await run(asking(model, ends("beforeModel")), { store, thread: "t", input }).result;
+    const { state } = await run(asking(model, []), { store, thread: "t", input: { messages: [user("again", "u2")] } })
+      .result;
+    expect(state.messages.map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
+    expect(state.messages.at(-1)?.content).toEqual([{ type: "text", text: "3 sent" }]);
+  });
+
+  test("with what is no end fails by name", async () => {
+    const bad = defineMiddleware({ name: "bad", beforeModel: (_, { end }) => end("x", {} as never) });
+    await expect(run(asking(echo(), [bad]), { thread: "t", input }).result).rejects.toThrow(
+      'the middleware "bad" ended the agent with "x" and',
+    );
+  });
+});
+
+test("an interrupt, a channel or a hook that is none is refused where the middleware is defined", () => {
+  expect(() => defineMiddleware({ name: "x", interrupts: { extend: 3 } as never })).toThrow(
+    'the interrupt "extend" of the middleware "x" is declared by 3, which is not a schema',
+  );
+  expect(() => defineMiddleware({ name: "x", beforeAgents: () => undefined } as never)).toThrow("beforeAgent");
+});

@@ -1,0 +1,54 @@
+import { describe, expect, test } from "vitest";
+import { type Message, messages } from "../../src/index.ts";
+import { messageIssue } from "../../src/model/message.ts";
+
+const said = (block: unknown): unknown => ({ role: "user", id: "u1", content: [block] });
+
+describe("a message", () => {
+  test.each<[string, unknown]>([
+    ["bytes", { type: "image", mimeType: "image/png", data: "aW1n" }],
+    ["an address", { type: "image", mimeType: "image/*", url: "https://a.example/1.png" }],
+    ["a file with options", { type: "file", mimeType: "text/csv", data: "YQ==", name: "a.csv", provider: { x: {} } }],
+    ["what another system leaves empty", { type: "image", mimeType: "image/png", data: "aW1n", url: null }],
+    ["a block of a later version", { type: "hologram" }],
+    ["text", { type: "text", text: "" }],
+    ["a call", { type: "call", id: "c1", name: "look", args: {} }],
+  ])("may hold %s", (_what, block) => {
+    expect(messageIssue(said(block))).toBeUndefined();
+  });
+
+  test.each<[unknown, string]>([
+    ["text", "expected a block with a type"],
+    [{ type: "text" }, "expected the text of a text block"],
+    [{ type: "reasoning", text: 7 }, "expected the text of a reasoning block"],
+    [{ type: "image", data: "aW1n" }, "expected the mimeType of the image"],
+    [{ type: "image", mimeType: "image/png" }, "expected the image as data or url"],
+    [
+      { type: "file", mimeType: "a/b", data: "YQ==", url: "https://a.example" },
+      "expected the file as data or url, not both",
+    ],
+    [{ type: "file", mimeType: "a/b", url: "a.pdf" }, "expected a whole address as url of the file"],
+    [{ type: "call", id: "c1" }, "expected a call with an id and the name of a tool"],
+  ])("does not hold %o", (block, message) => {
+    expect(messageIssue(said(block))).toEqual({ path: "content.0", message });
+  });
+
+  test("that is broken is refused by a conversation, with its place", () => {
+    const broken = { role: "user", id: "u2", content: [{ type: "image", mimeType: "image/png" }] };
+    const parsed = messages().parse([said({ type: "text", text: "Hi" }), broken]);
+    expect(parsed).toEqual({
+      ok: false,
+      issues: [{ path: "1.content.0", message: "expected the image as data or url" }],
+    });
+  });
+
+  test("says by its type that a file is bytes or an address, and not both", () => {
+    const image = { type: "image", mimeType: "image/png" } as const;
+    const message = (block: Extract<Message, { role: "user" }>["content"][number]): unknown => block;
+    expect(message({ ...image, url: "https://a.example" })).toBeDefined();
+    // @ts-expect-error an image is somewhere
+    expect(message(image)).toBeDefined();
+    // @ts-expect-error an image is in one place
+    expect(message({ ...image, data: "aW1n", url: "https://a.example" })).toBeDefined();
+  });
+});

@@ -1,0 +1,95 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { finalCall, jsonSchemaInput, outputSchema } from "../../src/index.ts";
+
+describe("a schema of outputs", () => {
+  test("is shown as an object that takes no more than it names, at every depth", () => {
+    const { jsonSchema } = outputSchema(z.object({ a: z.object({ b: z.string() }), c: z.array(z.object({})) }));
+    expect(jsonSchema).toEqual({
+      type: "object",
+      properties: {
+        a: {
+          type: "object",
+          properties: { b: { type: "string" } },
+          required: ["b"],
+          additionalProperties: false,
+        },
+        c: { type: "array", items: { type: "object", properties: {}, additionalProperties: false } },
+      },
+      required: ["a", "c"],
+      additionalProperties: false,
+    });
+  });
+
+  test("leaves alone what says that more is allowed, and what is a value", () => {
+    const schema = {
+      type: "object",
+      properties: { a: { type: "object", properties: {}, additionalProperties: { type: "string" } } },
+      default: { type: "object", properties: {} },
+    };
+    expect(outputSchema(jsonSchemaInput(schema)).jsonSchema).toEqual({ ...schema, additionalProperties: false });
+  });
+
+  test("reads what fits, and says what does not", () => {
+    const { read } = outputSchema(z.object({ count: z.int().positive() }));
+    expect(read({ count: 2 })).toEqual({ ok: true, value: { count: 2 } });
+    expect(read({ count: 0 })).toMatchObject({ ok: false, issues: expect.stringContaining("count: ") });
+    expect(read("two")).toMatchObject({ ok: false });
+  });
+
+  test("that is no object is read out of one", () => {
+    const { jsonSchema, read } = outputSchema(z.array(z.int()));
+    expect(jsonSchema).toMatchObject({ properties: { value: { type: "array" } }, required: ["value"] });
+    expect(read({ value: [1] })).toEqual({ ok: true, value: [1] });
+    expect(read([1])).toEqual({ ok: false, issues: 'expected an object with "value"' });
+  });
+
+  test("takes nothing that is too large, too deep, or has a key that leads to a prototype", () => {
+    const { read } = outputSchema(z.record(z.string(), z.unknown()));
+    expect(read(JSON.parse('{"__proto__": 1}'))).toMatchObject({
+      ok: false,
+      issues: expect.stringContaining("__proto__"),
+    });
+    expect(read({ text: "x".repeat(2 ** 20 + 1) })).toMatchObject({
+      ok: false,
+      issues: expect.stringContaining("bytes"),
+    });
+    let deep: object = {};
+    for (let level = 0; level < 100; level++) deep = { deep };
+    expect(read(deep)).toMatchObject({ ok: false, issues: expect.stringContaining("levels") });
+  });
+
+  test("reads with a validator that throws as one that says no", () => {
+    const broken = jsonSchemaInput(
+      { type: "object" },
+      {
+        validator: () => () => {
+          throw new Error("it broke");
+        },
+      },
+    );
+    expect(outputSchema(broken).read({})).toMatchObject({ ok: false, issues: expect.stringContaining("it broke") });
+  });
+
+  test.each([
+    ["a value that is none", 7, /is 7/],
+    ["nothing", undefined, /undefined/],
+    ["what JSON Schema cannot say", z.object({ at: z.date() }), /JSON Schema cannot say/],
+    [
+      "a schema that says nothing of itself",
+      { "~standard": { version: 1, vendor: "own", validate: (value: unknown) => ({ value }) } },
+      /cannot say what it takes/,
+    ],
+  ])("refused: %s", (_what, given, says) => {
+    expect(() => outputSchema(given as never)).toThrow(says);
+    expect(() => outputSchema(given as never)).toThrow(expect.objectContaining({ code: "invalid_option" }));
+  });
+});
+
+test("a final call is shown as a tool of that schema, and says what is wrong with its arguments", () => {
+  const { tool, wrong } = finalCall(outputSchema(z.object({ n: z.int() })), "How many.");
+  expect(tool).toMatchObject({ name: "final_answer", inputSchema: { type: "object", required: ["n"] } });
+  expect(tool.description).toMatch(/How many\.$/);
+  expect(wrong({ n: 1 })).toBeUndefined();
+  expect(wrong({})).toContain("n: ");
+});

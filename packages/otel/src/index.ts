@@ -1,0 +1,9 @@
+/** Runs of Statewright as OpenTelemetry spans. */
+export {
+  type OtelAttributes,
+  type OtelSpan,
+  type OtelSpanStart,
+  type OtelTracerOptions,
+  otelTracer,
+  schemaUrl,
+} from "./otel-tracer.ts";

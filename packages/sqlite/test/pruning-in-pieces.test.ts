@@ -1,0 +1,202 @@
+/** Retention looks and removes in pieces: each of bounded work, none of which leaves a thread that is not whole. */
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { PruneWrite } from "@statewright/core";
+import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
+import { fillThread } from "@statewright/testing/conformance";
+import Sqlite from "better-sqlite3";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createCuts } from "../src/cuts.ts";
+import { createReader } from "../src/reader.ts";
+import { createRetention, type Piece } from "../src/retention.ts";
+import { knowRowSums } from "../src/row-sums.ts";
+import { createEraser } from "../src/thread-tables.ts";
+import { append, checkpoint, graph, itemsOf, superstep, tell } from "./support/rows.ts";
+import { folder } from "./support/stores.ts";
+
+let home: ReturnType<typeof folder>;
+let file: string;
+let store: SqliteStore;
+
+beforeEach(() => {
+  home = folder();
+  file = join(home.path, "agent.db");
+  store = sqliteStore(file, { durability: "normal" });
+});
+
+afterEach(() => {
+  store.close();
+  home.remove();
+});
+
+/** A thread with a long branch, and calls of an inner graph of which the first is long too. */
+async function fill(steps: number): Promise<void> {
+  const claim = await store.claim({ ...graph, thread: "t" });
+  const { epoch } = claim;
+  let id = 0;
+  const inner = (line: string, count: number): Promise<unknown>[] =>
+    Array.from({ length: count }, (_, step) => {
+      id += 1;
+      const { row } = checkpoint(id);
+      const parent = step === 0 ? undefined : id - 1;
+      const write = { row: { ...row, branch: line, step, parent }, deltas: [append("inner", [String(id)])] };
+      return tell(store, { thread: "t", branch: line, epoch, seq: id, checkpoint: write });
+    });
+  const writes: Promise<unknown>[] = [];
+  let parent: number | undefined;
+  for (let step = 0; step < steps; step++) {
+    id += 1;
+    const { checkpoint: write, ...rest } = superstep("t", claim, id);
+    if (write !== undefined)
+      writes.push(tell(store, { ...rest, checkpoint: { ...write, row: { ...write.row, step, parent } } }));
+    parent = id;
+    if (step === 3) writes.push(...inner(`main/${step}:0`, steps));
+    else if (step % 10 === 0) writes.push(...inner(`main/${step}:0`, 2));
+  }
+  await Promise.all(writes);
+  await tell(store, { thread: "t", branch: "main", epoch, seq: id, release: true });
+}
+
+/** The appended items of a channel in one row. */
+const merge: PruneWrite["merge"] = (rows) => {
+  const last = rows.at(-1);
+  const items = rows.flatMap(({ text }) => JSON.parse(text) as unknown[]);
+  return last === undefined ? [] : [{ ...last, text: JSON.stringify(items) }];
+};
+
+const keepTen: PruneWrite = { thread: "t", keepLast: 10, merge };
+
+/** The pieces over a connection of their own, with the rows that each reads and changes. */
+function pieces(path: string, write: PruneWrite) {
+  const db = new Sqlite(path);
+  knowRowSums(db);
+  let rows = 0;
+  const counting = new Proxy(db, {
+    get: (of, name) => (name === "prepare" ? (sql: string) => counted(of.prepare(sql)) : Reflect.get(of, name)),
+  });
+  const counted = (statement: object): object => {
+    const proxy: object = new Proxy(statement, {
+      get: (of, name) => {
+        const method: unknown = Reflect.get(of, name);
+        if (typeof method !== "function") return method;
+        return (...given: unknown[]) => {
+          const result: unknown = method.apply(of, given);
+          rows += rowsIn(name, result);
+          return result === of ? proxy : result;
+        };
+      },
+    });
+    return proxy;
+  };
+  const reader = createReader(counting, undefined, () => undefined);
+  const prune = createRetention(counting, { reader, cuts: createCuts(counting), eraser: createEraser(counting) })(
+    write,
+  );
+  return {
+    next: (): { readonly piece: Piece; readonly rows: number } | undefined => {
+      rows = 0;
+      const next = prune.next();
+      if (next.done === true) return undefined;
+      if (next.value.does === "thinks") next.value.run();
+      else db.transaction(next.value.run)();
+      return { piece: next.value, rows };
+    },
+    close: () => db.close(),
+  };
+}
+
+function rowsIn(method: string | symbol, result: unknown): number {
+  if (method === "all") return (result as readonly unknown[]).length;
+  if (method === "get") return result === undefined ? 0 : 1;
+  return method === "run" ? (result as { readonly changes: number }).changes : 0;
+}
+
+async function piecesOf(steps: number) {
+  await fill(steps);
+  const all = pieces(file, keepTen);
+  const counts: { readonly does: Piece["does"]; readonly rows: number }[] = [];
+  for (let next = all.next(); next !== undefined; next = all.next())
+    counts.push({ does: next.piece.does, rows: next.rows });
+  all.close();
+  const most = (does: Piece["does"]) =>
+    Math.max(...counts.filter((each) => each.does === does).map(({ rows }) => rows));
+  const total = counts.reduce((sum, { rows }) => sum + rows, 0);
+  return { pieces: counts.length, reads: most("reads"), writes: most("writes"), total };
+}
+
+test("E47 a piece reads and removes a bounded number of rows, however long the thread is, and their sum grows with it", async () => {
+  const short = await piecesOf(1_000);
+  store.close();
+  rmSync(home.path, { recursive: true });
+  home = folder();
+  file = join(home.path, "agent.db");
+  store = sqliteStore(file, { durability: "normal" });
+  const long = await piecesOf(4_000);
+  expect(long.reads).toBeLessThanOrEqual(2_000);
+  // A checkpoint goes with its changes and its journal.
+  expect(Math.max(short.writes, long.writes)).toBeLessThanOrEqual(800);
+  expect(long.pieces).toBeGreaterThan(short.pieces * 2);
+  expect(long.total / short.total).toBeLessThan(5);
+}, 60_000);
+
+test("E47 a death between any two pieces leaves a whole thread, and the next prune goes on to the same end", async () => {
+  await fill(450);
+  const items = await itemsOf(store, "t");
+  store.close();
+  const copy = (name: string): string => join(home.path, name);
+  const open = new Sqlite(file);
+  open.exec(`VACUUM INTO '${copy("whole.db")}'`);
+  open.close();
+  const ends: unknown[] = [];
+  for (let deaths = 0, isOver = false; !isOver; deaths++) {
+    const path = copy(`${deaths}.db`);
+    const source = new Sqlite(copy("whole.db"));
+    source.exec(`VACUUM INTO '${path}'`);
+    source.close();
+    const cut = pieces(path, keepTen);
+    for (let lived = 0; lived < deaths && !isOver; lived++) isOver = cut.next() === undefined;
+    cut.close();
+    store = sqliteStore(path, { durability: "normal" });
+    expect((await store.verify()).faults).toEqual([]);
+    expect(await itemsOf(store, "t")).toEqual(items);
+    await store.prune(keepTen);
+    expect((await store.verify()).faults).toEqual([]);
+    expect(await itemsOf(store, "t")).toEqual(items);
+    const { lines } = await store.image("t");
+    ends.push(lines.map(({ name, checkpoints }) => [name, checkpoints.map(({ row }) => row.id)]));
+    store.close();
+  }
+  expect(ends.length).toBeGreaterThan(6);
+  for (const end of ends) expect(end).toEqual(ends[0]);
+  store = sqliteStore(copy("0.db"));
+}, 60_000);
+
+test("E47 a fork that begins at what was about to go, between two pieces, is not harmed", async () => {
+  await fill(450);
+  const before = await store.state("t", 100);
+  const prune = pieces(file, keepTen);
+  for (let next = prune.next(); next?.piece.does !== "writes"; next = prune.next()) expect(next).toBeDefined();
+  const row = { ...checkpoint(0).row, branch: "late", parent: 3, source: "fork" as const };
+  const from = (await store.history("t", { branch: "main", limit: 1_000 })).at(-40)?.id ?? 0;
+  await store.branch({ thread: "t", branch: "late", from, checkpoint: { row, deltas: [] }, interrupts: [] });
+  for (let next = prune.next(); next !== undefined; next = prune.next());
+  prune.close();
+  expect((await store.verify()).faults).toEqual([]);
+  expect((await store.checkpoint("t", from))?.id).toBe(from);
+  expect(before.length).toBeGreaterThan(0);
+  const forked = await store.head("t", "late");
+  expect((await store.state("t", forked?.id ?? 0)).length).toBeGreaterThan(0);
+}, 60_000);
+
+test("E47 a thread with forks and inner graphs ends the same in pieces of one checkpoint as at once", async () => {
+  await fillThread(store, "t");
+  await fillThread(store, "u");
+  const keepOne = { keepLast: 1, merge: (rows: Parameters<PruneWrite["merge"]>[0]) => rows };
+  await store.prune({ thread: "t", ...keepOne });
+  while ((await store.prune({ thread: "u", limit: 1, ...keepOne })) > 0);
+  const linesOf = async (thread: string) =>
+    (await store.image(thread)).lines.map(({ name, checkpoints }) => [name, checkpoints.map(({ row }) => row.id)]);
+  expect(await linesOf("u")).toEqual(await linesOf("t"));
+  expect((await store.verify()).faults).toEqual([]);
+  expect(existsSync(file)).toBe(true);
+});

@@ -1,0 +1,169 @@
+/** The ways to say which model an agent has. */
+import { anthropic } from "@ai-sdk/anthropic";
+import { call, failWith, say, scriptedModel } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import {
+  type AgentOptions,
+  createAgent,
+  type Model,
+  modelRegistry,
+  type NoState,
+  type RunEvent,
+  StatewrightError,
+  systemWorld,
+  textOf,
+} from "../../src/index.ts";
+
+type Options = AgentOptions<NoState, unknown, unknown>;
+
+async function saidBy(options: Omit<Options, "name">): Promise<string | undefined> {
+  const { state } = await createAgent({ name: "assistant", ...options }).run({ input: "Hi" }).result;
+  const last = state.messages.at(-1);
+  return last && textOf(last);
+}
+
+const refusing = (id: string): Model =>
+  scriptedModel(
+    [
+      failWith(
+        new StatewrightError("model_failed", { what: "no", next: "no", details: { retryable: false, status: 500 } }),
+      ),
+    ],
+    { id },
+  );
+
+function thrown(make: () => unknown): string {
+  try {
+    make();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error("nothing was thrown");
+}
+
+describe("a model by its name", () => {
+  test("is found in the registry of the agent, or in providers under their names", async () => {
+    const provider = (id: string): Model => scriptedModel([say(`I am ${id}`)], { id });
+    expect(await saidBy({ model: "house/small", models: modelRegistry({ house: provider }) })).toBe("I am small");
+    expect(await saidBy({ model: "house/small", models: { house: provider } })).toBe("I am small");
+  });
+
+  test("that no provider of the registry has is refused where the agent is made, with those that there are", () => {
+    const make = () => createAgent({ name: "assistant", model: "openai/gpt-5", models: { anthropic } });
+    expect(thrown(make)).toContain(
+      'has no model "openai/gpt-5". Write it as provider/model, with one of these providers: anthropic',
+    );
+    expect(thrown(() => createAgent({ name: "assistant", model: "gpt-5" }))).toContain(
+      '"gpt-5" is not the name of a model',
+    );
+  });
+
+  test("without a registry is loaded from the provider's package with the first request, which says what is missing", async () => {
+    const agent = createAgent({ name: "assistant", model: "mistral/small" });
+    const error: unknown = await agent.run({ input: "Hi" }).result.catch((caught: unknown) => caught);
+    expect(String(error)).toContain("Run `npm install @ai-sdk/mistral`, or make the model with modelRegistry");
+  });
+
+  test("may stand wherever a model may: as fallback, and for one step", async () => {
+    const models = {
+      house: (id: string): Model => (id === "down" ? refusing(id) : scriptedModel([say(`I am ${id}`)], { id })),
+    };
+    expect(await saidBy({ model: "house/down", fallback: ["house/up"], models })).toBe("I am up");
+    expect(await saidBy({ model: "house/down", fallback: { models: ["house/up"] }, models })).toBe("I am up");
+    expect(await saidBy({ model: "house/down", prepareStep: () => ({ model: "house/other" }), models })).toBe(
+      "I am other",
+    );
+    expect(await saidBy({ model: "house/up", prepareStep: () => undefined, models })).toBe("I am up");
+  });
+});
+
+describe("a list of models", () => {
+  test("is the first one and those that stand in for it, of every kind", async () => {
+    const models = { house: (id: string): Model => scriptedModel([say(`I am ${id}`)], { id }) };
+    const events: RunEvent[] = [];
+    const agent = createAgent({ name: "assistant", model: [refusing("one"), refusing("two"), "house/three"], models });
+    const run = agent.run({ input: "Hi" });
+    run.on((event) => events.push(event));
+    const { state } = await run.result;
+    expect(textOf(state.messages[1] ?? { role: "system", id: "", content: "" })).toBe("I am three");
+    expect(events.flatMap((event) => (event.type === "model.retried" ? [event.next] : []))).toEqual(["two", "three"]);
+  });
+
+  test("is not empty, and leaves no room for a fallback of its own", () => {
+    expect(thrown(() => createAgent({ name: "assistant", model: [] }))).toContain("the list of models is empty");
+    const one = scriptedModel([say("Hi")]);
+    expect(thrown(() => createAgent({ name: "assistant", model: [one, one], fallback: [one] }))).toContain(
+      'the agent "assistant" has a list of models and a fallback',
+    );
+  });
+});
+
+describe("what is no model", () => {
+  test.each<[object, string]>([
+    [{ model: undefined }, "the model of"],
+    [{ model: 7 }, "the model of"],
+    [{ model: scriptedModel([]), fallback: {} }, "fallback"],
+    [{ model: scriptedModel([]), fallback: 7 }, "fallback"],
+    [{ model: scriptedModel([]), providerTools: 7 }, "providerTools"],
+    [{ model: scriptedModel([]), providerTools: [7] }, "providerTool"],
+    [{ model: scriptedModel([]), providerTools: [{ name: "x" }] }, "providerTools"],
+  ])("%o is refused with what to give", (options, words) => {
+    expect(thrown(() => createAgent({ name: "assistant", ...options } as never))).toMatch(
+      new RegExp(`^invalid_option: .*${words}`),
+    );
+  });
+
+  test("nor is nothing at all", () => {
+    expect(thrown(() => createAgent(undefined as never))).toContain(
+      "the model of an agent is a value of the type undefined",
+    );
+  });
+});
+
+test("tools of a provider stand in each request, as the provider's package makes them or made ready", async () => {
+  const model = scriptedModel([call("look", {}), say("Done")]);
+  const search = anthropic.tools.webSearch_20250305({ maxUses: 3 });
+  await createAgent({ name: "assistant", model, providerTools: [search, { name: "own", id: "x.own", args: {} }] }).run({
+    input: "Hi",
+  }).result;
+  expect(model.requests.map(({ providerTools }) => providerTools)).toEqual([
+    [
+      { name: "web_search", id: "anthropic.web_search_20250305", args: { maxUses: 3 } },
+      { name: "own", id: "x.own", args: {} },
+    ],
+    [
+      { name: "web_search", id: "anthropic.web_search_20250305", args: { maxUses: 3 } },
+      { name: "own", id: "x.own", args: {} },
+    ],
+  ]);
+});
+
+test("what a provider did not heed is told once in a run, as an event and in the log", async () => {
+  const said: string[] = [];
+  const model: Model = {
+    id: "house/small",
+    respond: async ({ messages }, { warn }) => {
+      warn?.("seed is not supported");
+      warn?.("topK is not supported");
+      const block =
+        messages.length > 2
+          ? { type: "text" as const, text: "Done" }
+          : { type: "call" as const, id: "c", name: "look", args: {} };
+      return { content: [block], finish: "stop" };
+    },
+  };
+  const events: RunEvent[] = [];
+  const world = systemWorld({ log: (level, message) => void said.push(`${level} ${message}`) });
+  const run = createAgent({ name: "assistant", model, settings: { seed: 7 } }).run({ input: "Hi", world });
+  run.on((event) => events.push(event));
+  await run.result;
+  expect(events.filter(({ type }) => type === "model.started")).toHaveLength(2);
+  expect(events.flatMap((event) => (event.type === "model.warned" ? [[event.model, event.warning]] : []))).toEqual([
+    ["house/small", "seed is not supported"],
+    ["house/small", "topK is not supported"],
+  ]);
+  expect(said).toEqual([
+    'warn the model "house/small" warns: seed is not supported',
+    'warn the model "house/small" warns: topK is not supported',
+  ]);
+});

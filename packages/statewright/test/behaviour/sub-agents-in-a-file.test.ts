@@ -1,0 +1,108 @@
+/** Sub-agents over a SQLite file: what they ask, and what is read of their lines from another handle. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { call, say, scriptedModel } from "@statewright/testing";
+import {
+  agentTool,
+  confirmTools,
+  createAgent,
+  defineTool,
+  getState,
+  handoff,
+  history,
+  prune,
+  sqliteStore,
+  team,
+  textOf,
+} from "statewright";
+import { afterAll, expect, test } from "vitest";
+import * as z from "zod";
+
+const home = mkdtempSync(join(tmpdir(), "statewright-sub-agents-"));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+const paid: number[] = [];
+const pay = defineTool({
+  name: "pay",
+  description: "Pay.",
+  input: z.object({ cents: z.int() }),
+  effect: "once",
+  safety: { access: "write", confirm: "always" },
+  run: ({ cents }) => {
+    paid.push(cents);
+    return `paid ${cents}`;
+  },
+});
+
+function desk() {
+  const clerk = createAgent({
+    name: "clerk",
+    model: scriptedModel((request) => {
+      const last = request.messages.at(-1);
+      return last?.role === "user" ? call("pay", { cents: Number(textOf(last)) }) : say(textOf(last as never));
+    }),
+    tools: [pay],
+    middleware: [confirmTools()],
+  });
+  const model = scriptedModel((request) =>
+    request.messages.at(-1)?.role === "user"
+      ? [call("clerk", { task: "7" }), call("clerk", { task: "8" })]
+      : say("Done."),
+  );
+  const agent = createAgent({ name: "desk", model, tools: [agentTool(clerk, { description: "Pays." })] });
+  return { agent, clerk, model };
+}
+
+test("two sub-agents ask, the file is closed, another handle answers, and each pays once", async () => {
+  const path = join(home, "desk.db");
+  const first = sqliteStore(path);
+  const waits = await desk().agent.run({ store: first, thread: "t", input: "Pay both." }).result;
+  expect(waits).toMatchObject({
+    status: "waiting",
+    interrupts: [{ key: "clerk.approve" }, { key: "clerk.approve" }],
+  });
+  const ids = waits.status === "waiting" ? waits.interrupts.map(({ id }) => id) : [];
+  first.close();
+
+  const store = sqliteStore(path);
+  const { agent, clerk, model } = desk();
+  const inside = await getState(clerk, { store, thread: "t", within: "clerk" });
+  expect(inside.state.messages.map(textOf)).toEqual(["8", ""]);
+  const answers = Object.fromEntries(ids.map((id) => [id, true])) as { readonly [id: `${string}:${string}`]: boolean };
+  const end = await agent.resume({ store, thread: "t", answers }).result;
+  expect(end.status).toBe("done");
+  expect(paid.toSorted()).toEqual([7, 8]);
+  // The calls were asked for in the first process; here only the last word is.
+  expect(model.requests).toHaveLength(1);
+  const lines = new Set<string>();
+  for await (const { branch } of history(clerk, { store, thread: "t", within: "clerk" })) lines.add(branch);
+  expect([...lines]).toEqual(["main/1:0:1", "main/1:0:0"]);
+  await prune(store, { thread: "t", keepLast: 1 });
+  expect((await getState(agent, { store, thread: "t" })).state).toEqual(end.state);
+  store.close();
+});
+
+test("a team goes on with the agent that had the conversation when the file is opened again", async () => {
+  const path = join(home, "team.db");
+  const office = () => {
+    const billing = scriptedModel([say("It is paid."), say("On Monday.")]);
+    const agents = [
+      createAgent({
+        name: "triage",
+        model: scriptedModel([call("transfer_to_billing", {})]),
+        tools: [handoff("billing")],
+      }),
+      createAgent({ name: "billing", model: billing }),
+    ] as const;
+    return team({ name: "office", agents });
+  };
+  const first = sqliteStore(path);
+  await office().run({ store: first, thread: "t", input: "Is it paid?" }).result;
+  first.close();
+  const store = sqliteStore(path);
+  const { state } = await office().run({ store, thread: "t", input: "When?" }).result;
+  expect(state.messages.map(textOf).at(-1)).toBe("On Monday.");
+  expect(state.activeAgent).toBe("billing");
+  store.close();
+});

@@ -1,0 +1,56 @@
+import { call, say, scriptedModel } from "@statewright/testing";
+import { type TodoItem, todo, todoList } from "@statewright/tools";
+import { createAgent, memoryStore, trimMessages } from "statewright";
+import { expect, test } from "vitest";
+
+const list = (...items: readonly (readonly [string, TodoItem["status"]])[]) => ({
+  items: items.map(([text, status]) => ({ text, status })),
+});
+
+test("the list is state, and a model that cannot see it any more is shown it until all is done", async () => {
+  const model = scriptedModel([
+    call("todo", list(["dig", "doing"], ["plant", "open"])),
+    say("digging"),
+    say("still digging"),
+    call("todo", list(["dig", "done"], ["plant", "done"])),
+    say("done"),
+    say("bye"),
+  ]);
+  const middleware = [trimMessages({ maxUserTurns: 1 }), todoList({ instructions: "Keep a list." })];
+  const agent = createAgent({
+    name: "garden",
+    model,
+    tools: [todo()],
+    instructions: "Help.",
+    middleware,
+    store: memoryStore(),
+  });
+  const ask = (input: string) => agent.run({ thread: "t", input }).result;
+  const first = await ask("Make a garden");
+  expect(first.state).toMatchObject({
+    todos: [
+      { text: "dig", status: "doing" },
+      { text: "plant", status: "open" },
+    ],
+  });
+  await ask("How far are you?");
+  await ask("Go on");
+  await ask("Thanks");
+  const told = model.requests.map(({ instructions }) => instructions);
+  const shown = "Help.\n\nKeep a list.\nThe list as it is:\n[>] dig\n[ ] plant";
+  expect(told).toEqual([
+    "Help.\n\nKeep a list.",
+    "Help.\n\nKeep a list.",
+    shown,
+    shown,
+    "Help.\n\nKeep a list.",
+    "Help.\n\nKeep a list.",
+  ]);
+});
+
+test("without the tool nothing is said of a list, and wrong settings are refused", async () => {
+  const model = scriptedModel([say("ok")]);
+  await createAgent({ name: "a", model, instructions: "Help.", middleware: [todoList()] }).run({ input: "go" }).result;
+  expect(model.requests[0]?.instructions).toBe("Help.");
+  expect(() => todoList({ instructions: 3 } as never)).toThrow(/invalid_option/);
+});

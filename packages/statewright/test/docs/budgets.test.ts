@@ -1,0 +1,51 @@
+import { call, say, scriptedModel } from "@statewright/testing";
+import { type BudgetQuestion, defineTool, memoryStore } from "statewright";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { extended, limited, paid, short, spent, team } from "./budgets.ts";
+
+const sort = defineTool({
+  name: "sort",
+  description: "Sorts.",
+  input: z.object({}),
+  effect: "pure",
+  run: () => "sorted",
+});
+const usage = { inputTokens: 500_000, outputTokens: 100_000 };
+
+test("an agent ends at its limit", async () => {
+  const endless = () => scriptedModel(() => call("sort", {}));
+  const { ended, state } = await limited(endless(), [sort]).run({ thread: "t", input: "go" }).result;
+  expect(ended).toEqual({ by: "budget", reason: "the budget of 20 turns is used up" });
+  expect(spent(state)).toMatchObject({ turns: 20, toolCalls: 20 });
+  const second = await short(endless(), [sort]).run({ thread: "t", input: "go" }).result;
+  expect(second.ended?.by).toBe("maxTurns");
+});
+
+test("a person extends what an agent may cost, or ends it", async () => {
+  const dear = () => {
+    const model = scriptedModel([
+      [say("", { usage }), call("sort", {})],
+      [say("", { usage }), call("sort", {})],
+      say("done"),
+    ]);
+    return { ...model, id: "anthropic/claude-sonnet-4-5" };
+  };
+  const shown: BudgetQuestion[] = [];
+  const answer = (yes: boolean) => (question: BudgetQuestion) => {
+    shown.push(question);
+    return yes;
+  };
+  const store = memoryStore();
+  const refused = await extended(paid(dear(), [sort]), store, answer(false));
+  expect(refused).toMatchObject({ ended: { by: "money", reason: "the budget of a cost of 2.5 is used up" } });
+  expect(shown).toMatchObject([{ exceeded: "cost", per: "thread", spent: { cost: 3 } }]);
+  const other = await extended(paid(dear(), [sort]), memoryStore(), answer(true));
+  expect(other).toMatchObject({ status: "waiting" });
+});
+
+test("a team spends from one budget", async () => {
+  const lead = scriptedModel([call("research", { task: "one" }), say("summed up")]);
+  const { state, ended } = await team(lead, scriptedModel([say("found")])).run({ thread: "t", input: "go" }).result;
+  expect([ended, spent(state).turns]).toEqual([{ by: "answer" }, 3]);
+});

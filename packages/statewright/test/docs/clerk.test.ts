@@ -1,0 +1,14 @@
+import { tmpdir } from "node:os";
+import { expect, test } from "vitest";
+import { printedOn } from "../support/page.ts";
+import { runProgram } from "../support/run-program.ts";
+
+test("the program about agents prints what the page says", async () => {
+  const printed = await runProgram(new URL("clerk.ts", import.meta.url), { cwd: tmpdir() });
+  const page = printedOn("agents.md");
+  const lines = printed.trim().split("\n");
+  const [talk, streamed] = [lines.slice(0, 5), lines.slice(5, 9)];
+  expect(page).toContain(talk.join("\n"));
+  expect(page).toContain(streamed.join("\n"));
+  expect(lines.at(-2)).toBe("4 messages by hand");
+});

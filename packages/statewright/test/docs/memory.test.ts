@@ -1,0 +1,65 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { createAgent, defineContext, longTermStore, memoryStore, sqliteStore, textOf } from "statewright";
+import { expect, onTestFinished, test } from "vitest";
+import * as z from "zod";
+import { birthdays, byItself, withTools } from "./memory.ts";
+
+async function fileStore() {
+  const folder = await mkdtemp(join(tmpdir(), "memory-"));
+  const store = sqliteStore(join(folder, "agent.db"));
+  onTestFinished(async () => {
+    store.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+  return store;
+}
+
+test("a model remembers by tools in a file, and another conversation finds it by its words", async () => {
+  const store = await fileStore();
+  const script = [
+    call("remember", { topic: "Drinks", text: "Prefers crème de menthe over coffee" }),
+    say("Noted."),
+    call("recall", { query: "What about creme?" }),
+    say("Crème de menthe."),
+  ];
+  const agent = withTools(scriptedModel(script), store);
+  await agent.run({ thread: "monday", input: "No coffee", context: { user: "ann" } }).result;
+  const { state } = await agent.run({ thread: "friday", input: "The usual", context: { user: "ann" } }).result;
+  expect(state.messages.flatMap((message) => (message.role === "tool" ? textOf(message) : []))).toEqual([
+    "drinks: Prefers crème de menthe over coffee",
+  ]);
+});
+
+test("an agent remembers by itself in a file, and the next conversation begins with it", async () => {
+  const store = await fileStore();
+  const model = scriptedModel(() => say("Of course."));
+  const small = scriptedModel(() =>
+    call("save_memories", { remember: [{ topic: "seat", text: "Sits at the window" }], forget: [] }),
+  );
+  const agent = byItself(model, small, store);
+  await agent.run({ thread: "monday", input: "At the window, please", context: { user: "ann" } }).result;
+  await agent.run({ thread: "friday", input: "Hello again", context: { user: "ann" } }).result;
+  await agent.run({ thread: "saturday", input: "Hello", context: { user: "bob" } }).result;
+  const shown = model.requests.map(({ messages }) => messages.map(textOf).join("\n"));
+  expect(shown.map((text) => text.includes("- seat: Sits at the window"))).toEqual([false, true, false]);
+});
+
+test("what to remember may be found by a function", async () => {
+  const store = memoryStore();
+  const context = defineContext({ user: z.string() });
+  const agent = createAgent({
+    name: "a",
+    model: scriptedModel([say("Noted.")]),
+    context,
+    store,
+    middleware: [birthdays],
+  });
+  await agent.run({ thread: "t", input: "My birthday is May 4", context: { user: "ann" } }).result;
+  const items = await longTermStore(store).under("users", "ann").list();
+  expect(items.map(({ key, value }) => [key, value])).toEqual([
+    ["birthday", { topic: "birthday", text: "Birthday: May 4" }],
+  ]);
+});

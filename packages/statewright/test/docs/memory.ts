@@ -1,0 +1,45 @@
+import {
+  createAgent,
+  defineContext,
+  type Model,
+  memoryTools,
+  recallMemories,
+  type Store,
+  saveMemories,
+} from "statewright";
+import * as z from "zod";
+
+const Visitor = defineContext({ user: z.string() });
+const ofUser = ({ context }: { readonly context: { readonly user: string } }) => ["users", context.user];
+
+// the model decides
+export const withTools = (model: Model, store: Store) =>
+  createAgent({ name: "host", model, context: Visitor, store, tools: memoryTools({ namespace: ofUser }) });
+
+// the agent remembers by itself
+export const byItself = (model: Model, small: Model, store: Store) =>
+  createAgent({
+    name: "host",
+    model,
+    context: Visitor,
+    store,
+    middleware: [
+      recallMemories({ namespace: ofUser, limit: 5 }),
+      saveMemories({ namespace: ofUser, model: small, ttlMs: 90 * 86_400_000 }),
+    ],
+  });
+
+// what to remember, by a function
+export const birthdays = saveMemories({
+  namespace: ofUser,
+  extract: ({ messages }) => ({
+    remember: messages.flatMap((message) =>
+      message.role === "user"
+        ? message.content.flatMap((block) => {
+            const [, day] = (block.type === "text" && /birthday is (\w+ \d+)/.exec(block.text)) || [];
+            return day === undefined ? [] : [{ topic: "birthday", text: `Birthday: ${day}` }];
+          })
+        : [],
+    ),
+  }),
+});

@@ -1,0 +1,5 @@
+import { otelTracer } from "@statewright/otel";
+import { type Agent, traceRun } from "statewright";
+
+// a run as spans of OpenTelemetry
+export const answered = (agent: Agent, input: string) => traceRun(agent.run({ input }), otelTracer()).result;

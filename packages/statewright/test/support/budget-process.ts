@@ -1,0 +1,43 @@
+/**
+ * One life of a process whose agent and two sub-agents spend from one budget, over a SQLite file. At the limit a person is
+ * asked, and the next life answers. Every request to a model is written down outside.
+ */
+import process from "node:process";
+import { anotherLife, call, crashPoints, logEffect, say, scriptedModel } from "@statewright/testing";
+import { agentTool, budget, createAgent, sqliteStore } from "statewright";
+
+const thread = "frugal";
+const tenTokens = { usage: { inputTokens: 10, outputTokens: 0 } };
+const store = crashPoints(sqliteStore("agent.db", { durability: "normal" }));
+
+const researcher = createAgent({
+  name: "researcher",
+  model: scriptedModel(() => {
+    logEffect("asked");
+    return say("found", tenTokens);
+  }),
+});
+const lead = createAgent({
+  name: "lead",
+  model: scriptedModel(({ messages }) => {
+    logEffect("asked");
+    if (messages.some(({ role }) => role === "tool")) return say("summed up", tenTokens);
+    return [say("", tenTokens), call("research", { task: "one" }), call("research", { task: "two" })];
+  }),
+  tools: [agentTool(researcher, { name: "research", description: "Researches." })],
+  middleware: [budget({ turns: 3, tokens: 1_000, onExceeded: "ask" })],
+  store,
+});
+
+const begun = (await store.head(thread)) !== undefined;
+let result = begun ? await lead.resume({ thread }).result : await lead.run({ thread, input: "Find out." }).result;
+if (begun && result.status === "waiting") {
+  const answers = Object.fromEntries(result.interrupts.map(({ id }) => [id, { turns: 2 }]));
+  result = await lead.resume({ thread, answers }).result;
+}
+if (result.status === "waiting") process.exitCode = anotherLife;
+else {
+  const { turns, tokens, extended } = Reflect.get(result.state, "budgetSpent");
+  console.log(JSON.stringify({ status: result.status, turns, tokens, extended }));
+}
+store.close();

@@ -1,0 +1,78 @@
+/** Run by tests in processes that die: an agent with two sub-agents at work in one message. Each request of a model is logged outside. */
+import process from "node:process";
+import { anotherLife, crashPoint, crashPoints, logEffect } from "@statewright/testing";
+import { agentTool, createAgent, defineTool, type Model, type ModelReply, sqliteStore, textOf } from "statewright";
+import * as z from "zod";
+
+const thread = "t";
+const store = sqliteStore("office.db");
+const isFirst = process.env["STATEWRIGHT_CRASH_LIFE"] !== "2";
+
+/** A model that writes down what it is asked, and answers by `reply`. */
+function logged(
+  id: string,
+  reply: (request: Parameters<Model["respond"]>[0]) => ModelReply | Promise<ModelReply>,
+): Model {
+  return {
+    id,
+    respond: async (request) => {
+      const said = request.messages.map((message) => textOf(message) || message.role);
+      logEffect({ model: id, said });
+      return reply(request);
+    },
+  };
+}
+
+function says(text: string): ModelReply {
+  return { content: [{ type: "text", text }], finish: "stop", usage: { inputTokens: 1, outputTokens: 1 } };
+}
+
+function calls(...made: readonly (readonly [name: string, args: { readonly [key: string]: string }])[]): ModelReply {
+  const content = made.map(([name, args], index) => ({ type: "call" as const, id: `${name}_${index}`, name, args }));
+  return { content, finish: "calls", usage: { inputTokens: 1, outputTokens: 1 } };
+}
+
+const read = defineTool({
+  name: "read",
+  description: "Read about a topic.",
+  input: z.object({ topic: z.string() }),
+  effect: "once",
+  run: ({ topic }) => {
+    logEffect({ read: topic });
+    return `about ${topic}`;
+  },
+});
+
+const researcher = createAgent({
+  name: "researcher",
+  tools: [read],
+  model: logged("small", async ({ messages }) => {
+    const topic = textOf(messages[0] as never);
+    if (messages.length === 1) return calls(["read", { topic }]);
+    // Of two in the second request of bees nothing is heard: when the other one is done, the process dies.
+    if (topic === "bees" && isFirst) await new Promise(() => undefined);
+    return says(`${topic} are read`);
+  }),
+});
+
+const boss = createAgent({
+  name: "boss",
+  tools: [agentTool(researcher, { description: "Researches a topic." })],
+  model: logged("large", ({ messages }) => {
+    if (messages.length === 1) return calls(["researcher", { task: "ants" }], ["researcher", { task: "bees" }]);
+    return says(messages.flatMap((message) => (message.role === "tool" ? textOf(message) : [])).join("; "));
+  }),
+});
+
+const at = { store: crashPoints(store), thread };
+const known = (await store.thread(thread)) !== undefined;
+const run = known ? boss.resume(at) : boss.run({ ...at, input: "Find out." });
+run.on((event) => {
+  // Told when it is durable: the one is done, the other in its second request.
+  if (event.type === "tool.completed" && event.within === undefined && isFirst) crashPoint("one is done");
+});
+const end = await run.result;
+if (end.status !== "done") process.exit(anotherLife);
+const answers = end.state.messages.flatMap((message) => (message.role === "tool" ? textOf(message) : []));
+console.log(JSON.stringify({ answers, last: textOf(end.state.messages.at(-1) as never) }));
+store.close();

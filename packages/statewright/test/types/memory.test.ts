@@ -1,0 +1,42 @@
+/** Memories are of somebody: an agent whose context does not say of whom does not compile. */
+import { say, scriptedModel } from "@statewright/testing";
+import { createAgent, defineContext, memoryTools, recallMemories, saveMemories, summarise } from "statewright";
+import { expect, test } from "vitest";
+import * as z from "zod";
+
+const model = scriptedModel([say("ok")]);
+const Visitor = defineContext({ user: z.string() });
+const Place = defineContext({ city: z.string() });
+const namespace = ({ context }: { readonly context: { readonly user: string } }) => ["users", context.user];
+
+test("tools and middleware of memory need the context that their namespace reads", () => {
+  createAgent({ name: "a", model, context: Visitor, tools: memoryTools({ namespace }) });
+  createAgent({ name: "a", model, context: Visitor, middleware: [recallMemories({ namespace })] });
+  createAgent({
+    name: "a",
+    model,
+    context: Place,
+    // @ts-expect-error the context has no user
+    tools: memoryTools({ namespace }),
+  });
+  createAgent({
+    name: "a",
+    model,
+    context: Place,
+    // @ts-expect-error the context has no user
+    middleware: [recallMemories({ namespace })],
+  });
+  createAgent({
+    name: "a",
+    model,
+    context: Place,
+    // @ts-expect-error the context has no user
+    middleware: [saveMemories({ namespace, model })],
+  });
+  expect(memoryTools({ namespace }).map(({ spec }) => spec.name)).toEqual(["remember", "recall", "forget"]);
+});
+
+test("a summary needs a model", () => {
+  // @ts-expect-error no model
+  expect(() => summarise({ triggerTokens: 100 })).toThrow(/invalid_option/);
+});

@@ -1,0 +1,18 @@
+import { defineGraph, defineState, END, messages, run, START, textOf } from "@statewright/core";
+import { recordedModel } from "@statewright/testing";
+import { expect, test } from "vitest";
+
+test("what a recorded model said is replayed", async () => {
+  const model = recordedModel(new URL("weather.json", import.meta.url), { redact: [/\+47 [\d ]+/] });
+  const graph = defineGraph({ name: "chat", state: defineState({ messages: messages() }) })
+    .nodes({
+      ask: async (state, runtime) => ({
+        messages: [await runtime.model({ model, request: { messages: state.messages, tools: [] } })],
+      }),
+    })
+    .edges({ [START]: "ask", ask: END });
+  const text = "Is it raining in Oslo? Call me on +47 22 33 44 55.";
+  const input = { messages: [{ role: "user" as const, id: "u1", content: [{ type: "text" as const, text }] }] };
+  const { state } = await run(graph, { input }).result;
+  expect(state.messages.map(textOf).at(-1)).toBe("I cannot see the weather from here.");
+});

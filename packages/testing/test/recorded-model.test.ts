@@ -1,0 +1,209 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Message, type ModelDelta, type ModelRequest, StatewrightError } from "@statewright/core";
+import { call, failWith, recordedModel, say, scriptedModel } from "@statewright/testing";
+import { afterAll, describe, expect, test } from "vitest";
+
+const home = mkdtempSync(join(tmpdir(), "statewright-recorded-"));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+let files = 0;
+const fresh = (): string => join(home, `${++files}`, "tape.json");
+
+const quiet = { signal: new AbortController().signal };
+
+function user(text: string, id = "u1"): Message {
+  return { role: "user", id, content: [{ type: "text", text }] };
+}
+
+function request(text: string, more: Partial<ModelRequest> = {}): ModelRequest {
+  return { messages: [user(text)], tools: [], ...more };
+}
+
+/** A conversation in which a call was answered, with the ids of one run. */
+function answered(ids: string): ModelRequest {
+  return {
+    tools: [],
+    messages: [
+      user("Oslo?", `${ids}-u`),
+      {
+        role: "assistant",
+        id: `${ids}-a`,
+        finish: "calls",
+        content: [{ type: "call", id: `${ids}-c`, name: "weather", args: { city: "Oslo" } }],
+        provider: { made: { requestId: ids } },
+      },
+      {
+        role: "tool",
+        id: `${ids}-t`,
+        callId: `${ids}-c`,
+        name: "weather",
+        content: [{ type: "text", text: "Rain" }],
+        isError: false,
+      },
+    ],
+  };
+}
+
+describe("a recorded model", () => {
+  test("gives in replay what the model gave, streamed as it came, and asks nobody", async () => {
+    const path = fresh();
+    const model = scriptedModel([[say(["It ", "is "]), call("weather", { city: "Oslo" })], say("Rain.")], {
+      id: "made",
+    });
+    const recording = recordedModel(path, { model, mode: "record" });
+    const first = await recording.respond(request("Oslo?"), quiet);
+    const second = await recording.respond(request("And now?"), quiet);
+    const deltas: ModelDelta[] = [];
+    const replaying = recordedModel(path);
+    expect(replaying.id).toBe("made");
+    const delta = (each: ModelDelta): void => void deltas.push(each);
+    expect(await replaying.respond(request("Oslo?"), { ...quiet, delta })).toEqual(first);
+    expect(await replaying.respond(request("And now?"), quiet)).toEqual(second);
+    expect(deltas).toEqual([
+      { type: "text", text: "It " },
+      { type: "text", text: "is " },
+      { type: "call", id: "call_1", name: "weather", argsText: '{"city":"Oslo"}' },
+    ]);
+    expect(model.requests).toHaveLength(2);
+    expect(replaying.requests).toHaveLength(2);
+  });
+
+  test("knows a request by what it says, whatever its ids, headers and provider's notes are", async () => {
+    const path = fresh();
+    const recording = recordedModel(path, { model: scriptedModel([say("Wet.")]), mode: "record" });
+    await recording.respond(answered("one"), quiet);
+    const other = { ...answered("two"), headers: { "x-trace": "7" } };
+    expect(await recordedModel(path).respond(other, quiet)).toMatchObject({ content: [{ text: "Wet." }] });
+  });
+
+  test("takes out of a request what its test says", async () => {
+    const path = fresh();
+    const normalise = (asked: ModelRequest): ModelRequest => ({ ...asked, instructions: "Today" });
+    const model = scriptedModel([say("Monday")]);
+    const recording = recordedModel(path, { model, mode: "record", normalise });
+    await recording.respond(request("Day?", { instructions: "Today is Monday" }), quiet);
+    const again = request("Day?", { instructions: "Today is Friday" });
+    expect(await recordedModel(path, { normalise }).respond(again, quiet)).toMatchObject({ finish: "stop" });
+    await expect(recordedModel(path).respond(again, quiet)).rejects.toMatchObject({ code: "model_failed" });
+  });
+
+  test("refuses a request that it does not have, and says what differs from the nearest", async () => {
+    const path = fresh();
+    const model = scriptedModel([say("Wet."), say("Dry.")]);
+    const recording = recordedModel(path, { model, mode: "record" });
+    await recording.respond(request("Is it raining in Oslo today?", { temperature: 0 }), quiet);
+    await recording.respond(answered("one"), quiet);
+    const failing = recordedModel(path).respond(request("Is it raining in Rome today?", { temperature: 1 }), quiet);
+    await expect(failing).rejects.toMatchObject({
+      code: "model_failed",
+      details: {
+        retryable: false,
+        differences: [
+          'messages.0.content.0.text: recorded "Is it raining in Oslo today?", asked "Is it raining in Rome today?"',
+          "temperature: recorded 0, asked 1",
+        ],
+      },
+    });
+    await expect(failing).rejects.toThrow(/tape\.json has no answer .* the nearest, number 1, differs in messages\.0/);
+  });
+
+  test("gives the same request what was recorded for it next, then the last of that", async () => {
+    const path = fresh();
+    const answers = ["One", "Two"].map((text) => scriptedModel([say(text)]));
+    const asked = request("Again?");
+    const model = { id: "made", respond: (...at: Parameters<(typeof answers)[0]["respond"]>) => next().respond(...at) };
+    const next = () => answers.shift() ?? scriptedModel([]);
+    const recording = recordedModel(path, { model, mode: "record" });
+    await recording.respond(asked, quiet);
+    await recording.respond(asked, quiet);
+    const replaying = recordedModel(path);
+    const said: unknown[] = [];
+    for (let nth = 0; nth < 3; nth++) said.push((await replaying.respond(asked, quiet)).content);
+    expect(said).toMatchObject([[{ text: "One" }], [{ text: "Two" }], [{ text: "Two" }]]);
+  });
+
+  test("adds in auto what it lacks and asks for nothing twice; record begins anew", async () => {
+    const path = fresh();
+    const first = scriptedModel([say("One")]);
+    await recordedModel(path, { model: first, mode: "auto" }).respond(request("1"), quiet);
+    const second = scriptedModel([say("Two")]);
+    const growing = recordedModel(path, { model: second, mode: "auto" });
+    await growing.respond(request("1"), quiet);
+    await growing.respond(request("2"), quiet);
+    expect(second.requests).toHaveLength(1);
+    expect(await recordedModel(path).respond(request("1"), quiet)).toMatchObject({ content: [{ text: "One" }] });
+    const anew = recordedModel(path, { model: scriptedModel([say("Three")]), mode: "record" });
+    await anew.respond(request("3"), quiet);
+    await expect(recordedModel(path).respond(request("1"), quiet)).rejects.toThrow("no answer");
+  });
+
+  test("records no failure: it passes through, and the next answer is the one that is kept", async () => {
+    const path = fresh();
+    const busy = new StatewrightError("model_failed", { what: "busy", next: "Wait", details: { retryable: true } });
+    const recording = recordedModel(path, { model: scriptedModel([failWith(busy), say("Hi")]), mode: "record" });
+    await expect(recording.respond(request("Hello"), quiet)).rejects.toBe(busy);
+    expect(existsSync(path)).toBe(false);
+    await recording.respond(request("Hello"), quiet);
+    expect(await recordedModel(path).respond(request("Hello"), quiet)).toMatchObject({ content: [{ text: "Hi" }] });
+  });
+
+  test("writes no key, no header and nothing that stands under the name of a secret; a replay with another key fits", async () => {
+    const path = fresh();
+    const asked = (key: string): ModelRequest =>
+      request(`My key is ${key} and my card is 4711-0815.`, {
+        headers: { authorization: `Bearer ${key}` },
+        instructions: "Code word: swordfish",
+        providerOptions: { made: { apiKey: "plain words", region: "eu" } },
+      });
+    const model = scriptedModel([
+      [say(["I keep s", "k-abcdef", "ghijklmnop."]), call("pay", { password: "hunter22", cents: 5 })],
+    ]);
+    const options = { redact: ["swordfish", /\d{4}-\d{4}/] };
+    await recordedModel(path, { model, mode: "record", ...options }).respond(asked("sk-live_0123456789abcd"), quiet);
+    const text = readFileSync(path, "utf8");
+    for (const secret of ["sk-", "Bearer", "authorization", "swordfish", "4711", "plain words", "hunter22"])
+      expect(text, secret).not.toContain(secret);
+    expect(text).toContain('"region": "eu"');
+    const replayed = await recordedModel(path, options).respond(asked("sk-live_zzzzzzzzzzzzzz"), quiet);
+    expect(replayed.content).toMatchObject([
+      { text: "I keep [redacted]." },
+      { args: { password: "[redacted]", cents: 5 } },
+    ]);
+  });
+
+  test("leaves a whole file at any moment, and nothing beside it", async () => {
+    const path = fresh();
+    const model = scriptedModel((asked: ModelRequest) => say(`said ${JSON.stringify(asked.messages).length}`));
+    const recording = recordedModel(path, { model, mode: "auto" });
+    const sizes: number[] = [];
+    await Promise.all(
+      ["a", "bb", "ccc"].map(async (text) => {
+        await recording.respond(request(text), quiet);
+        sizes.push(JSON.parse(readFileSync(path, "utf8")).entries.length);
+      }),
+    );
+    expect(sizes).toHaveLength(3);
+    expect(readdirSync(join(path, ".."))).toEqual(["tape.json"]);
+  });
+
+  test("refuses a transcript that a provider would refuse", async () => {
+    const path = fresh();
+    await recordedModel(path, { model: scriptedModel([say("Hi")]), mode: "auto" }).respond(request("Hi"), quiet);
+    const [asked, called] = answered("one").messages;
+    const open = { tools: [], messages: [asked, called].flatMap((each) => each ?? []) };
+    await expect(recordedModel(path).respond(open, quiet)).rejects.toMatchObject({ code: "invalid_transcript" });
+  });
+
+  test("says what to do where it has no file, no recording, or no model", () => {
+    const code = "invalid_option";
+    expect(() => recordedModel(join(home, "none.json"))).toThrow(expect.objectContaining({ code }));
+    expect(() => recordedModel(fresh(), { mode: "auto" })).toThrow(/no model to ask/);
+    const path = join(home, "bad.json");
+    for (const text of ["{", "[]", '{"form":9}', '{"form":1,"model":"a","entries":[1]}']) {
+      writeFileSync(path, text);
+      expect(() => recordedModel(path), text).toThrow(expect.objectContaining({ code }));
+    }
+    expect(() => recordedModel(path, { redact: ["abc"] })).toThrow(/fewer than 4/);
+  });
+});
