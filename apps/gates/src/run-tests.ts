@@ -20,6 +20,11 @@ export const sharedTests: Readonly<Record<string, readonly string[]>> = {
   ],
   "packages/sqlite": ["test/durability.test.ts", "test/gates.test.ts", "test/parity.test.ts"],
   "packages/host": ["test/gitignore.test.ts"],
+  "packages/agent": [
+    "test/middleware/clear-tool-results.test.ts",
+    "test/middleware/context-together.test.ts",
+    "test/middleware/summarise.test.ts",
+  ],
   "packages/core": ["test/behaviour/faults.test.ts", "test/compile/outline.test.ts"],
   "packages/pictures": ["test/to-svg.test.ts"],
   "apps/demo": ["test/behaviour/stops.test.ts", "test/behaviour/targets.whole.test.ts"],

@@ -2,12 +2,14 @@
 import { type AgentEnd, callsOf, finalCallName, type Message, textOf } from "@statewright/core";
 
 /**
- * How the conversation of an agent that is done ended: `by` its `answer`, a `tool` that asked for it, `stopWhen`, or what the
- * hook says that ended it, such as a budget.
+ * How the conversation of an agent that is done ended: `by` its `answer`, the `length` limit that cut the answer off, the
+ * `filter` of the provider that withheld it, a `tool` that asked for it, `stopWhen`, or what the hook says that ended it, such
+ * as a budget.
  */
 export function endedBy(messages: readonly Message[]): AgentEnd {
   const last = messages.at(-1);
-  if (last?.role === "assistant") return last.ended ?? answered;
+  if (last?.role === "assistant")
+    return last.ended ?? (last.finish === "length" || last.finish === "filter" ? unfinished[last.finish] : answered);
   for (let index = messages.length - 1; index >= 0; index--) {
     const message = messages[index];
     if (message?.role !== "tool") break;
@@ -23,5 +25,9 @@ export function answerText(messages: readonly Message[]): string {
 }
 
 const answered: AgentEnd = Object.freeze({ by: "answer" });
+const unfinished: Readonly<Record<"length" | "filter", AgentEnd>> = {
+  length: Object.freeze({ by: "length" }),
+  filter: Object.freeze({ by: "filter" }),
+};
 const byTool: AgentEnd = Object.freeze({ by: "tool" });
 const byCondition: AgentEnd = Object.freeze({ by: "stopWhen" });

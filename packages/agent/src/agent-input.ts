@@ -15,6 +15,7 @@ export type AgentInput = string | AgentWords | readonly Message[];
 export function toMessages(input: AgentInput, world: World = systemWorld()): readonly Message[] {
   if (isList(input)) {
     if (input.length === 0) throw unsaid("an empty list of messages");
+    input.forEach(checkMessage);
     return input;
   }
   const { text, files = [] } = typeof input === "string" ? { text: input } : wordsOf(input);
@@ -26,6 +27,18 @@ export function toMessages(input: AgentInput, world: World = systemWorld()): rea
 
 function isList(input: AgentInput): input is readonly Message[] {
   return Array.isArray(input);
+}
+
+/** Messages of other frameworks often have no id, and a text as their content. What else does not fit, the channel says. */
+function checkMessage(message: unknown, index: number): void {
+  if (typeof message !== "object" || message === null || "remove" in message) return;
+  const { id, role, content } = message as { readonly [Part in "id" | "role" | "content"]?: unknown };
+  const isBare = role !== "system" && typeof content === "string";
+  if (id !== undefined && !isBare) return;
+  throw new StatewrightError("invalid_input", {
+    what: `message ${index} of the input of an agent has ${id === undefined ? "no id" : "a text as its content"}`,
+    next: 'Write { role: "user", id: "m1", content: [{ type: "text", text: "…" }] }, or give the new words alone: a text',
+  });
 }
 
 function wordsOf(input: unknown): AgentWords {

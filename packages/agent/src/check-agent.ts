@@ -8,6 +8,7 @@ import {
   refuseSaidTwice,
   type StateTypes,
   StatewrightError,
+  type Tool,
 } from "@statewright/core";
 import type { AgentOptions } from "./agent-options.ts";
 import { checkCount, checkFunction } from "./check-option.ts";
@@ -81,6 +82,30 @@ export function checkAgent(options: unknown): void {
       what: `the state of ${owner} has a channel "agentTurns", in which agents count their turns`,
       next: "Give the channel another name",
     });
+}
+
+/**
+ * Throws `invalid_option` for a tool that wants a person to be asked before each call, where no middleware of the agent could
+ * ask. A hook whose middleware says that it asks nothing, `asks: []`, could not. Tools that come later are not looked at.
+ */
+export function checkConfirmed(
+  agent: string,
+  tools: ReadonlyMap<string, Pick<Tool, "spec">>,
+  middleware: readonly Middleware[],
+): void {
+  // What is no list is refused where the tool node is made.
+  if (!Array.isArray(middleware) || middleware.some(mayAsk)) return;
+  for (const [name, { spec }] of tools) {
+    if (spec.safety.confirm !== "always") continue;
+    throw new StatewrightError("invalid_option", {
+      what: `the tool "${name}" of the agent "${agent}" says confirm: "always", and no middleware of the agent asks anybody`,
+      next: "Add confirmTools() to its middleware, or middleware of your own whose beforeTool asks, or take confirm away from the tool",
+    });
+  }
+}
+
+function mayAsk(middleware: Middleware | undefined): boolean {
+  return middleware?.beforeTool !== undefined && middleware.asks?.length !== 0;
 }
 
 /** Throws `invalid_option` for what no model node can be made of. */

@@ -2,6 +2,7 @@
 import {
   type Graph,
   type Message,
+  type Middleware,
   type Model,
   type OutputSchema,
   type ResumeOptions,
@@ -25,7 +26,7 @@ import { agentOutput } from "./agent-output.ts";
 import { type AgentRun, type AgentStream, agentRun, agentStream } from "./agent-run.ts";
 import type { AgentState, AgentTypes, Conversation, NoState, OutputOf } from "./agent-state.ts";
 import { type AgentListener, type RunsAtWork, runsAtWork } from "./agents-at-work.ts";
-import { checkAgent } from "./check-agent.ts";
+import { checkAgent, checkConfirmed } from "./check-agent.ts";
 import { registryOf } from "./model-node.ts";
 
 /** What `agent.run` takes: the words, the agent's own channels beside them, and the context it declares. */
@@ -100,6 +101,7 @@ export function createAgent<Types extends StateTypes = NoState, Context = unknow
   const { name, store } = options;
   const output = untyped.output === undefined ? undefined : agentOutput(`the agent "${name}"`, untyped.output);
   const graph = agentGraph(untyped, tools, output);
+  checkConfirmed(name, tools.tools(), (untyped.middleware ?? []) as readonly Middleware[]);
   const changeable = untyped.tools === undefined ? undefined : tools;
   const whole = talking(graph, { name, store, tools: changeable, output: output?.schema });
   return whole as Agent<Types, Context, Given, Output>;
@@ -130,7 +132,11 @@ export function talking(graph: Graph, { name, store, tools, output }: TalkingOpt
     run: start,
     stream: (given: Run) => agentStream(start(given)),
     resume: ({ store: given = store, answers, ...rest }: AgentResumeOptions<StateTypes, unknown, unknown>) => {
-      const all = { ...rest, ...(answers && { answers: { ...answers } }), store: given ?? noStore(name) };
+      const all = {
+        ...rest,
+        ...(answers !== undefined && { answers: answers as Readonly<Record<string, unknown>> }),
+        store: given ?? noStore(name),
+      };
       return atWork(resume(graph, all), rest.world);
     },
     abort: ({ thread, reason }: AgentAbortOptions = {}) => {

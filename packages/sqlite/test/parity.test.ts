@@ -302,7 +302,7 @@ describe("the same work, given to a file and to memory", () => {
           home.remove();
         }
       }),
-      { numRuns: process.env["STATEWRIGHT_WHOLE"] === "1" ? 300 : 60, seed: 20_26 },
+      { numRuns: process.env["STATEWRIGHT_WHOLE"] === "1" ? 300 : 30, seed: 20_26 },
     );
   }, 120_000);
 });

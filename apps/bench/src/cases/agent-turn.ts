@@ -1,4 +1,4 @@
-/** B14 and B15: an agent whose model calls one tool and is called again, both instant, in memory and saved. */
+/** B14 to B16: an agent whose model calls one tool and is called again, both instant, in memory and saved; and its file. */
 import { createAgent, defineTool, type Message, type ModelReply, type Store, sqliteStore } from "statewright";
 import * as z from "zod";
 import { type Case, type Contender, doublings, type Work } from "../case.ts";
@@ -17,13 +17,20 @@ export function agentTurnInMemory({ langgraph, agents }: Peers): Case {
     unit: "turn",
     budget: { cpuUs: 100, text: "100 µs" },
     size: 400,
+    steady: true,
     contenders: [
       { name: "statewright", role: "ours", growth: doublings(50), open: () => ({ run: (size) => talk(size) }) },
       ...(langgraph === undefined ? [] : [peerInMemory(langgraph)]),
       ...agents,
       { name: "a bare loop of model and tool", role: "limit", open: () => ({ run: bareLoop }) },
     ],
-    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.2 }],
+    checks: [
+      { of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.2 },
+      { of: "statewright", to: "LangChain createAgent", measure: "cpu", atMost: 0.25 },
+      { of: "statewright", to: "OpenAI Agents", measure: "cpu", atMost: 0.25 },
+      { of: "statewright", to: "Mastra", measure: "cpu", atMost: 0.1 },
+      { of: "statewright", to: "AI SDK", measure: "cpu", atMost: 0.6 },
+    ],
   };
 }
 
@@ -41,6 +48,23 @@ export function agentTurnSaved({ langgraph }: Peers): Case {
       ...(langgraph === undefined ? [] : [peerSaved(langgraph)]),
     ],
     checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.2 }],
+  };
+}
+
+export function agentFile({ langgraph }: Peers): Case {
+  return {
+    id: "B16",
+    title: "a thread of 400 agent turns in a file of its own, synchronous=NORMAL",
+    unit: "file",
+    budget: { cpuUs: 100_000, text: "0.8 MB" },
+    disk: true,
+    size: 400,
+    sizeOf: "data",
+    contenders: [
+      { name: "statewright", role: "ours", growth: doublings(50), open: ownFile },
+      ...(langgraph === undefined ? [] : [peerFile(langgraph)]),
+    ],
+    checks: [{ of: "statewright", to: "LangGraph.js", measure: "bytes", atMost: 0.02 }],
   };
 }
 
@@ -103,6 +127,41 @@ function savedAgent(): Work {
       file.remove();
       return bytes;
     },
+  };
+}
+
+/** A file for each conversation, closed when it is over. */
+function ownFile(): Work {
+  let bytes = 0;
+  return {
+    run: async (turns) => {
+      const file = scratchFile("ours.db");
+      const store = sqliteStore(file.path, { durability: "normal" });
+      await talk(turns, store, "thread");
+      store.close();
+      bytes = file.bytes();
+      file.remove();
+      return undefined;
+    },
+    bytes: () => bytes,
+  };
+}
+
+function peerFile(langgraph: LangGraph): Contender {
+  let bytes = 0;
+  const run = async (turns: number): Promise<undefined> => {
+    const file = scratchFile("theirs.db");
+    const saver = langgraph.SqliteSaver.fromConnString(file.path);
+    await talkPeer(langgraph, peerAgent(langgraph, turns, saver), "thread");
+    saver.db.close();
+    bytes = file.bytes();
+    file.remove();
+  };
+  return {
+    name: "LangGraph.js",
+    role: "peer",
+    growth: doublings(50),
+    open: () => ({ run, bytes: () => bytes }),
   };
 }
 

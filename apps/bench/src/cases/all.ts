@@ -1,7 +1,7 @@
 /** Every case, in the order in which it is measured and shown. */
 import type { Case } from "../case.ts";
 import type { Peers } from "../peers/langgraph.ts";
-import { agentTurnInMemory, agentTurnSaved } from "./agent-turn.ts";
+import { agentFile, agentTurnInMemory, agentTurnSaved } from "./agent-turn.ts";
 import { bundleSize } from "./bundle.ts";
 import { chainOfNodes } from "./chain.ts";
 import { chat } from "./chat.ts";
@@ -38,6 +38,7 @@ export function allCases(peers: Peers): readonly Case[] {
     hooks(),
     agentTurnInMemory(peers),
     agentTurnSaved(peers),
+    agentFile(peers),
     compile("chain", peers),
     compile("parallel", peers),
     firstRun(peers),

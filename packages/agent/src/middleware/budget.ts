@@ -1,13 +1,14 @@
 /** Budgets: turns, tool calls, tokens, cost and time of an agent and its sub-agents. What is spent stands in the state. */
 import {
-  type AssistantMessage,
   defineMiddleware,
   type Ledger,
+  type LostAttempt,
   type Middleware,
   type ModelHookRuntime,
   type ModelRequest,
   StatewrightError,
   ToolError,
+  type Usage,
 } from "@statewright/core";
 import { type BudgetAnswer, type BudgetQuestion, budgetAnswer } from "../budget/budget-answer.ts";
 import { budgetChannel } from "../budget/budget-channel.ts";
@@ -74,6 +75,7 @@ export function budgetIn(options: BudgetOptions, channelName: string): Middlewar
   return defineMiddleware({
     name,
     required: true,
+    asks: [],
     inherited: tree,
     channels: { [channelName]: channel },
     interrupts: { [name]: budgetAnswer },
@@ -106,16 +108,28 @@ export function budgetIn(options: BudgetOptions, channelName: string): Middlewar
     },
     aroundModel: async (request, next, runtime) => {
       const from = runtime.clock.now();
-      const reply = await next(request);
-      runtime.ledger(channel).enter("time", { run: runtime.run.run, from, to: runtime.clock.now() });
-      return reply;
+      try {
+        return await next(request);
+      } finally {
+        const ledger = runtime.ledger(channel);
+        ledger.enter(freeKey(ledger, "time"), { run: runtime.run.run, from, to: runtime.clock.now() });
+      }
     },
     onMessage: ({ message, model }, runtime) => {
+      if (model === undefined) return;
       const { run } = runtime.run;
       const ledger = runtime.ledger(channel);
-      if (model !== undefined) ledger.enter("turn", { run, turns: 1 });
-      if (model === undefined && message.lost === undefined) return;
-      ledger.enter(usageKey(ledger), usageIn(message, model, prices, run));
+      // The cost first: a process that dies between the two has forgotten no money.
+      ledger.enter(usageKey(ledger), { run, ...usageIn(message.usage, model, prices), isLast: true });
+      ledger.enter("turn", { run, turns: 1 });
+    },
+    // Entered when it is known and not with the message: a call may fail for good, and the ends of a run have no message.
+    onLostAttempt: ({ attempt, key }, runtime) => {
+      const ledger = runtime.ledger(channel);
+      const isOfEarlierPass = attempt.kind === "unrecorded" || attempt.kind === "cancelled";
+      if (isOfEarlierPass && ledger.has(key)) return;
+      const place = attempt.kind === "beside" ? key : freeKey(ledger, key);
+      ledger.enter(place, { run: runtime.run.run, ...lostIn(attempt, prices) });
     },
     beforeTool: (_, runtime) => {
       const { run } = runtime.run;
@@ -165,33 +179,31 @@ function usageKey(ledger: BudgetLedger): string {
   return `usage ${nth}`;
 }
 
-/** What an answer has cost, with the requests that were lost for it. */
-function usageIn(
-  { usage, lost = [] }: AssistantMessage,
-  answeredBy: string | undefined,
-  prices: Prices | undefined,
-  run: string,
-): Spending {
-  const paid = [
-    ...(answeredBy === undefined ? [] : [{ model: answeredBy, usage, isAnswer: true }]),
-    ...lost.map(({ kind, ...attempt }) => ({ ...attempt, isAnswer: kind === "beside" || kind === "replaced" })),
-  ];
-  let tokens = 0;
-  let cost = 0;
-  let unknownTokens = 0;
-  let unknownCost = 0;
-  let unknownLost = 0;
-  for (const { model, usage: each, isAnswer } of paid) {
-    const price = prices === undefined ? undefined : priceOf(prices, model);
-    const used = tokensOf(each);
-    const spent = price === undefined ? undefined : costOf(price, each);
-    tokens += used ?? 0;
-    cost += spent ?? 0;
-    if (!isAnswer && used === undefined) unknownLost += 1;
-    if (isAnswer && used === undefined) unknownTokens += 1;
-    if ((isAnswer || used !== undefined) && spent === undefined && prices !== undefined) unknownCost += 1;
-  }
-  return { run, tokens, cost, unknownTokens, unknownCost, unknownLost, isLast: answeredBy !== undefined };
+/** What is entered beside what earlier passes have entered under such a key. */
+function freeKey(ledger: BudgetLedger, key: string): string {
+  if (!ledger.has(key)) return key;
+  let nth = 2;
+  while (ledger.has(`${key} ${nth}`)) nth++;
+  return `${key} ${nth}`;
+}
+
+/** What an answer has cost. */
+function usageIn(usage: Usage | undefined, model: string, prices: Prices | undefined): Omit<Spending, "run"> {
+  const price = prices === undefined ? undefined : priceOf(prices, model);
+  const used = tokensOf(usage);
+  const spent = price === undefined ? undefined : costOf(price, usage);
+  return {
+    tokens: used ?? 0,
+    cost: spent ?? 0,
+    unknownTokens: used === undefined ? 1 : 0,
+    unknownCost: prices !== undefined && spent === undefined ? 1 : 0,
+  };
+}
+
+/** What a request has cost that gave no message. One that was answered all the same counts as an answer does. */
+function lostIn({ kind, model, usage }: LostAttempt, prices: Prices | undefined): Omit<Spending, "run"> {
+  if (kind === "beside" || kind === "replaced" || tokensOf(usage) !== undefined) return usageIn(usage, model, prices);
+  return { unknownLost: 1 };
 }
 
 /** Resolves when something that is under way has come to its end. */

@@ -23,9 +23,11 @@ export function earlierSiblings(messages: readonly Message[], callId: string): r
 export function callsSinceUser(messages: readonly Message[], callId: string): readonly ToolCallBlock[] {
   const start = messages.findLastIndex(({ role }) => role === "user") + 1;
   const index = messages.findLastIndex(({ role }) => role === "assistant");
-  const before = messages.slice(start, Math.max(index, start));
-  return [
-    ...before.flatMap((message) => (message.role === "assistant" ? callsOf(message) : [])),
-    ...earlierSiblings(messages, callId),
-  ];
+  const calls: ToolCallBlock[] = [];
+  for (let place = start; place < index; place++) {
+    const message = messages[place];
+    if (message?.role !== "assistant") continue;
+    for (const block of message.content) if (block.type === "call") calls.push(block);
+  }
+  return [...calls, ...earlierSiblings(messages, callId)];
 }

@@ -4,6 +4,7 @@ import {
   callsOf,
   checkOptions,
   defineMiddleware,
+  finalCallName,
   type Message,
   type Middleware,
   optionNames,
@@ -58,7 +59,8 @@ export function clearToolResults(options: ClearToolResultsOptions = {}): Middlew
   checkFlag("clearToolResults", { clearArgs });
   if (typeof placeholder !== "string" || placeholder === "")
     throw unfitOption("clearToolResults", "placeholder", placeholder, "a text");
-  const excluded = new Set(exclude);
+  // What the final call gave is an answer of the agent, no result of a tool.
+  const excluded = new Set([finalCallName, ...(exclude ?? [])]);
   const meter = tokenMeter("clearToolResults", countTokens);
   const sumsOf = tokenLedger(meter);
   // Messages that were cleared stay the same objects, so that whoever counts them counts them once.

@@ -46,6 +46,7 @@ export function confinePaths(options: ConfineOptions): Middleware {
   return defineMiddleware({
     name: "confinePaths",
     required: true,
+    asks: [],
     beforeTool: async ({ call, tool }) => {
       const named = Object.hasOwn(paths, tool.name) ? paths[tool.name] : undefined;
       if (named === undefined)

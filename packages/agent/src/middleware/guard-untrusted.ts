@@ -68,7 +68,7 @@ export function guardUntrusted(options: GuardOptions = {}): Middleware {
     name: "guardUntrusted",
     required: true,
     channels: untrustedFrom,
-    ...(action === "ask" ? { asks: ["approve"] } : {}),
+    asks: action === "ask" ? ["approve"] : [],
     beforeTool: ({ call, tool }, { state }) => {
       const { untrustedFrom: from } = state as { readonly untrustedFrom: readonly string[] };
       if (from.length === 0 || harms(tool) === false) return undefined;

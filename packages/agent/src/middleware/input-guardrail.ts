@@ -28,7 +28,7 @@ export interface GuardedInput {
 /** That the agent answers with this text instead of its model's. */
 export interface Refusal {
   readonly refuse: string;
-  /** Why, for whoever runs the agent. */
+  /** Why, for whoever runs the agent; a model that called it as a tool reads it too. */
   readonly reason?: string;
 }
 

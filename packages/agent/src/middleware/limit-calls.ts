@@ -95,6 +95,7 @@ export function limitCalls(options: LimitCallsOptions): Middleware {
   return defineMiddleware({
     name: "limitCalls",
     required: true,
+    asks: [],
     channels: callCounts,
     beforeTool: ({ call }, { state, run }) => {
       const made = countsIn(state);

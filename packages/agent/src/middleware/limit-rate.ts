@@ -46,6 +46,7 @@ export function limitRate(options: LimitRateOptions): Middleware {
   return defineMiddleware({
     name: "limitRate",
     required: true,
+    asks: [],
     beforeTool: async ({ call }, runtime) => {
       if (limited?.has(call.name) === false) return undefined;
       if (over === "wait") {

@@ -6,6 +6,7 @@ export function refuseUnclassified(): Middleware {
   return defineMiddleware({
     name: "refuseUnclassified",
     required: true,
+    asks: [],
     beforeTool: ({ tool }) =>
       tool.safety.access === "unclassified"
         ? deny(`The tool "${tool.name}" does not say what it touches, and such tools are off here. Use another tool.`)

@@ -9,7 +9,7 @@ import {
   StatewrightError,
 } from "@statewright/core";
 import { callsSinceUser, messagesIn } from "./calls-in.ts";
-import { textOfArgs } from "./same-args.ts";
+import { textOfArgs, textOfSavedArgs } from "./same-args.ts";
 
 /** What `stopLoops` takes. */
 export interface StopLoopsOptions {
@@ -32,6 +32,7 @@ export function stopLoops(options: StopLoopsOptions = {}): Middleware {
   return defineMiddleware({
     name: "stopLoops",
     required: true,
+    asks: [],
     beforeTool: ({ call }, { state }) => {
       const messages = messagesIn(state);
       const asking = messages.findLast(({ role }) => role === "assistant");
@@ -41,7 +42,7 @@ export function stopLoops(options: StopLoopsOptions = {}): Middleware {
           : undefined;
       const args = textOfArgs(made?.type === "call" ? made.args : call.args);
       const before = callsSinceUser(messages, call.id).filter(
-        (each) => each.name === call.name && textOfArgs(each.args) === args,
+        (each) => each.name === call.name && textOfSavedArgs(each.args) === args,
       ).length;
       if (before < same) return undefined;
       if (before >= same + warnings) return abort(`the model made the same call of "${call.name}" ${before + 1} times`);

@@ -211,19 +211,28 @@ function said(input: AgentInput, { callId }: GraphCall): readonly Message[] {
   return messages === input ? messages : messages.map((message) => ({ ...message, id: `${callId}:prompt` }));
 }
 
-/** Why an end is no answer; nothing for one that is. */
+/** Why an end is no answer, as sentences; nothing for one that is. */
 function wrongWith(ended: AgentEnd, messages: readonly Message[], accept: readonly string[]): string | undefined {
-  const last = messages.at(-1);
-  const finish = last?.role === "assistant" && last.ended === undefined ? last.finish : undefined;
-  if (finish === "length") return "its answer was cut off at the length limit";
-  if (finish === "filter") return "its answer was withheld by the provider";
   if (accept.includes(ended.by)) return undefined;
-  const said = last?.role === "assistant" ? textOf(last) : "";
-  return ended.reason ?? (said === "" ? `it was ended by ${ended.by}` : said);
+  const last = messages.at(-1);
+  if (last?.role !== "assistant" || last.ended === undefined) return asSentence(unanswered(ended));
+  const said = textOf(last).trim();
+  if (ended.by !== "guardrail") return asSentence(ended.reason ?? (said === "" ? unanswered(ended) : said));
+  const why = asSentence(`a guardrail refused${ended.reason === undefined ? "" : `: ${ended.reason}`}`);
+  return said === "" ? why : `${why} It said: ${asSentence(said)}`;
+}
+
+function unanswered({ by }: AgentEnd): string {
+  if (by === "length") return "its answer was cut off at the length limit";
+  return by === "filter" ? "its answer was withheld by the provider" : `it was ended by ${by}`;
+}
+
+function asSentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 function stopped(name: string, why: string, ended: AgentEnd, messages: readonly Message[]): ToolError {
-  const sentence = `${name} was stopped before it had an answer: ${/[.!?]$/.test(why) ? why : `${why}.`}`;
+  const sentence = `${name} was stopped before it had an answer: ${why}`;
   const found = lastWords(messages);
   return new ToolError("limit", found === undefined ? sentence : `${sentence} What it had found so far: ${found}`, {
     disposition: "repair",

@@ -3,7 +3,7 @@ import { defineTool, memoryStore, type RunEvent, textOf, toolRegistry } from "@s
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import { createAgent, piDialect, type YoagentEvent, yoagentDialect } from "../../src/index.ts";
+import { confirmTools, createAgent, piDialect, type YoagentEvent, yoagentDialect } from "../../src/index.ts";
 
 function made(name: string, run: () => unknown = () => `${name} done`) {
   return defineTool({ name, description: `Does ${name}.`, input: z.object({}), effect: "pure", run });
@@ -207,6 +207,22 @@ describe("setTools", () => {
     const agent = createAgent({ name: "a", model: scriptedModel([]), tools: registry });
     expect(() => agent.setTools([made("a_tool"), made("a_tool")])).toThrow(/two tools/);
     expect(registry.names()).toEqual(["quick"]);
+  });
+});
+
+describe("resume", () => {
+  test("refuses an answer that stands under no key or id: it would be lost without a word", async () => {
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel([call("pay", {}), say("Done")]),
+      tools: [made("pay")],
+      middleware: [confirmTools({ policy: () => "money" })],
+      store: memoryStore(),
+    });
+    expect((await agent.run({ thread: "t", input: "Go" }).result).status).toBe("waiting");
+    const answered = agent.resume({ thread: "t", answers: true as never }).result;
+    await expect(answered).rejects.toThrow(/answers: \{ approve: … \}/);
+    expect((await agent.resume({ thread: "t", answers: { approve: true } }).result).status).toBe("done");
   });
 });
 

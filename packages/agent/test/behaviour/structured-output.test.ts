@@ -1,6 +1,7 @@
 /** What an agent gives as its output: asked for natively or by a final call, mended by the model, kept over crashes. */
 import {
   defineGraph,
+  defineMiddleware,
   defineState,
   defineTool,
   END,
@@ -398,6 +399,51 @@ describe("an output", () => {
     expect(result).toMatchObject({ status: "done", output: order, ended: { by: "answer" } });
     expect(await agent.resume({ thread: "t", store: peer }).result).toMatchObject({ output: order });
     expect(model.requests).toHaveLength(2);
+  });
+
+  test("that was given to another version of the agent, with hooks at work at its end, still fits", async () => {
+    const store = memoryStore();
+    const peer = store.peer();
+    let isFirst = true;
+    let dies: () => void = () => undefined;
+    const dead = new Promise<void>((resolve) => {
+      dies = resolve;
+    });
+    const small: Model = {
+      id: "small",
+      respond: async () => {
+        if (!isFirst) return { content: [{ type: "text", text: "noted" }], finish: "stop" };
+        isFirst = false;
+        // What has begun is written when the turn of the event loop ends.
+        await new Promise((resolve) => setImmediate(resolve));
+        store.crash();
+        dies();
+        return new Promise(() => undefined);
+      },
+    };
+    const notes = defineMiddleware({
+      name: "notes",
+      afterAgent: async ({ messages: said }, { ask }) => {
+        await ask("notes", { model: small, request: { messages: said.slice(0, 1), tools: [] } });
+      },
+    });
+    const clerk = (version: number) =>
+      createAgent({
+        name: "clerk",
+        version,
+        model: scriptedModel([final("lamp", 2)]),
+        output: Order,
+        middleware: [notes],
+      });
+    clerk(1)
+      .run({ thread: "t", input: "Two lamps.", store })
+      .result.catch(() => "it is dead");
+    await dead;
+    const head = await peer.head("t", "main");
+    const recorded = await peer.effects("t", "main", head?.step ?? 0);
+    expect(recorded.map(({ key }) => key)).toEqual(["tools:afterAgent", "tools:afterAgent:notes:notes"]);
+    const result = await clerk(2).resume({ thread: "t", store: peer }).result;
+    expect(result).toMatchObject({ status: "done", output: order, ended: { by: "answer" } });
   });
 
   test("passes from an inner agent to the graph around it", async () => {

@@ -1,5 +1,14 @@
 /** Agents as tools of agents: what the calling model reads, what is recorded, asked, counted and refused. */
-import { agentTool, budget, createAgent, limitCalls, turnCountIs, usageIn } from "@statewright/agent";
+import {
+  agentTool,
+  budget,
+  createAgent,
+  inputGuardrail,
+  limitCalls,
+  outputGuardrail,
+  turnCountIs,
+  usageIn,
+} from "@statewright/agent";
 import {
   callsOf,
   defineContext,
@@ -333,6 +342,50 @@ describe("a sub-agent without an answer", () => {
       "done",
       "error: researcher was stopped before it had an answer: its answer was cut off at the length limit. What it had found so far: Half of",
     ]);
+  });
+
+  test("whose answer the provider withheld is an error, unless that counts as an end", async () => {
+    const withheld = createAgent({
+      name: "researcher",
+      model: { id: "withheld", respond: async () => ({ content: [], finish: "filter" as const }) },
+    });
+    expect(await answerOf(withheld)).toEqual([
+      "done",
+      "error: researcher was stopped before it had an answer: its answer was withheld by the provider.",
+    ]);
+    const tool = agentTool(withheld, { description: "x", accept: ["filter"], output: ({ ended }) => ended.by });
+    const { state } = await boss([tool], "x").agent.run({ input: "Go." }).result;
+    expect(answersIn(state.messages)).toEqual(["filter"]);
+  });
+
+  test.each([
+    [
+      "output, with a reason",
+      outputGuardrail({ check: () => ({ refuse: "I may not tell", reason: "no names of patients" }) }),
+      "a guardrail refused: no names of patients. It said: I may not tell.",
+    ],
+    [
+      "output, that asked again in vain",
+      outputGuardrail({ check: () => ({ askAgain: "Name a source" }) }),
+      "a guardrail refused: Name a source. It said: I cannot give an answer to that.",
+    ],
+    [
+      "output, without a reason",
+      outputGuardrail({ check: () => ({ refuse: "I may not tell." }) }),
+      "a guardrail refused: outputGuardrail. It said: I may not tell.",
+    ],
+    [
+      "input",
+      inputGuardrail({ check: () => ({ refuse: "I do no homework.", reason: "homework" }) }),
+      "a guardrail refused: homework. It said: I do no homework.",
+    ],
+  ])("that a guardrail refused gives the reason and its words: %s", async (_what, guardrail, said) => {
+    const guarded = createAgent({
+      name: "researcher",
+      model: scriptedModel(() => say("It is Ann.")),
+      middleware: [guardrail],
+    });
+    expect(await answerOf(guarded)).toEqual(["done", `error: researcher was stopped before it had an answer: ${said}`]);
   });
 
   test("that failed says so and nothing of how", async () => {

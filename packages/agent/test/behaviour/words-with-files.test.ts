@@ -94,6 +94,12 @@ describe("files", () => {
 describe("an input that says nothing is refused before anything is begun", () => {
   test.each([
     ["an empty text", "", /an empty text/],
+    ["a message without an id", [{ role: "user", content: "Hi" }], /message 0 .+ no id.+role: "user", id: "m1"/],
+    [
+      "a message whose content is a text",
+      [{ role: "user", id: "1", content: "Hi" }],
+      /message 0 .+ a text as its content/,
+    ],
     ["spaces", " \n", /an empty text/],
     ["no messages", [], /an empty list/],
     ["an empty object", {}, /neither a text nor files/],

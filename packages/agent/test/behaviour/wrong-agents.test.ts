@@ -1,8 +1,25 @@
 /** Agents as a program without types may make them: each mistake gives one clear error, before anything is asked. */
-import { defineState, isStatewrightError } from "@statewright/core";
-import { expect, test } from "vitest";
+import {
+  defineMiddleware,
+  defineState,
+  defineTool,
+  isStatewrightError,
+  type Middleware,
+  toolRegistry,
+} from "@statewright/core";
+import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { createAgent } from "../../src/index.ts";
+import {
+  allowTools,
+  budget,
+  confirmTools,
+  createAgent,
+  guardUntrusted,
+  limitCalls,
+  logCalls,
+  refuseUnclassified,
+  stopLoops,
+} from "../../src/index.ts";
 
 const model = { id: "m", respond: () => Promise.reject(new Error("nobody asks it")) };
 
@@ -40,4 +57,43 @@ test.each<readonly [string, unknown, ...string[]]>([
 
 test("an agent of sound parts is made", () => {
   expect(createAgent({ name: "a", model, state: defineState({ n: z.number().default(0) }) }).name).toBe("a");
+});
+
+describe("a tool that wants a person to be asked before each call", () => {
+  const tool = (confirm: "always" | "policy") =>
+    defineTool({
+      name: "pay",
+      description: "Pays.",
+      input: z.object({}),
+      safety: { access: "write", confirm },
+      run: () => "paid",
+    });
+  const agentWith = (middleware: readonly Middleware[] | undefined, more: { readonly maxTurns?: number } = {}) =>
+    createAgent({ name: "desk", model, tools: [tool("always")], ...(middleware && { middleware }), ...more });
+
+  test.each([
+    ["no middleware", undefined],
+    ["an empty list of middleware", []],
+    ["middleware that only watches", [logCalls({ log: () => undefined })]],
+    ["middleware that counts calls", [limitCalls({ perRun: 3 }), stopLoops(), budget({ turns: 3 })]],
+    ["middleware that refuses calls by rules", [allowTools(["pay"]), refuseUnclassified()]],
+    ["middleware that refuses what came from outside", [guardUntrusted({ action: "refuse" })]],
+  ] as const)("is refused in an agent with %s", (_what, middleware) => {
+    expect(() => agentWith(middleware, { maxTurns: 3 })).toThrow(
+      /invalid_option: the tool "pay" of the agent "desk" says confirm: "always", and no middleware.*Add confirmTools\(\)/s,
+    );
+  });
+
+  test("is refused in a registry that may change later", () => {
+    expect(() => createAgent({ name: "desk", model, tools: toolRegistry([tool("always")]) })).toThrow(
+      /invalid_option: the tool "pay"/,
+    );
+  });
+
+  test("is taken where middleware asks, or decides about calls by itself, and where a policy decides", () => {
+    const own = defineMiddleware({ name: "own", beforeTool: () => undefined });
+    for (const middleware of [[confirmTools()], [own], [guardUntrusted({ action: "ask" })]])
+      expect(agentWith(middleware).name).toBe("desk");
+    expect(createAgent({ name: "desk", model, tools: [tool("policy")] }).name).toBe("desk");
+  });
 });

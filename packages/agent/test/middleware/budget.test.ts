@@ -7,6 +7,7 @@ import {
   type ModelHookRuntime,
   memoryStore,
   type RunEvent,
+  StatewrightError,
   type Store,
   textOf,
 } from "@statewright/core";
@@ -263,6 +264,85 @@ describe("what nobody knows", () => {
     const { state } = await going;
     expect(spentIn(state)).toMatchObject({ tokens: 10, unknownLost: 1, turns: 1 });
   });
+});
+
+describe("requests that gave no answer", () => {
+  const overloaded = () =>
+    failWith(
+      new StatewrightError("model_failed", {
+        what: "the model is overloaded",
+        next: "Wait",
+        details: { retryable: true, kind: "overloaded", usage: { inputTokens: 9, outputTokens: 1 } },
+      }),
+    );
+  const failing = (requests: number) => Array.from({ length: requests }, overloaded);
+
+  /** Run, and resume as often as it fails, each time as a new process would. */
+  async function untilItEnds(agent: ReturnType<typeof under>) {
+    for (let going = agent.run(), passes = 1; ; going = agent.resume(), passes++) {
+      const ending = going.then(
+        (result) => result,
+        (error: unknown) => error,
+      );
+      await agent.world.advance(1_000_000);
+      const result = await ending;
+      if (!(result instanceof Error)) return { passes, result: await going };
+      if (passes === 10) throw result;
+    }
+  }
+
+  test.each(["run", "thread"] as const)(
+    "I10 count where the call fails for good: resumes go on until the budget of the %s is used up",
+    async (per) => {
+      const agent = under({ budget: { per, tokens: 60 }, script: failing(40) });
+      const { passes, result } = await untilItEnds(agent);
+      expect([passes, agent.requests.length]).toEqual([3, 6]);
+      expect(result.ended).toEqual(usedUp("60 tokens"));
+      expect(spentIn(result.state)).toMatchObject({ tokens: 60, turns: 0, unknownLost: 0 });
+    },
+  );
+
+  test("count once, though the answer that comes at last names them too", async () => {
+    const agent = under({ budget: { tokens: 1_000 }, script: [...failing(7), say("done", spends(5, 5))] });
+    const { passes, result } = await untilItEnds(agent);
+    expect([passes, agent.requests.length]).toEqual([3, 8]);
+    expect(result.state.messages.at(-1)).toMatchObject({ lost: { length: 7 } });
+    expect(spentIn(result.state)).toMatchObject({ tokens: 80, turns: 1, unknownLost: 0, unknownTokens: 0 });
+  });
+
+  test("take the time that they take", async () => {
+    const slow: Middleware = {
+      name: "slow",
+      aroundModel: async (request, next, { wait }) => {
+        await wait(600);
+        return next(request);
+      },
+    };
+    const broken = failWith(new StatewrightError("model_failed", { what: "no", next: "Mend it" }));
+    const agent = under({ budget: { wallMs: 1_000 }, script: [broken, broken, broken], middleware: [slow] });
+    const { passes, result } = await untilItEnds(agent);
+    expect([passes, result.ended]).toEqual([3, usedUp("1000 ms at work")]);
+    expect(spentIn(result.state)).toMatchObject({ wallMs: 1_200 });
+  });
+});
+
+test("what hooks ask of other models at the two ends of a run counts, lost requests too", async () => {
+  const broken = new StatewrightError("model_failed", {
+    what: "the model is overloaded",
+    next: "Wait",
+    details: { retryable: true, kind: "overloaded", usage: { inputTokens: 3, outputTokens: 0 } },
+  });
+  const small = scriptedModel([failWith(broken), say("noted", spends(10, 0))]);
+  const beside = { model: small, request: { messages: [], tools: [] } };
+  const asks: Middleware = {
+    name: "asks",
+    beforeAgent: async ({ ask }) => void (await ask("plan", beside)),
+    afterAgent: async (_, { ask }) => void (await ask("notes", beside)),
+  };
+  const agent = under({ budget: { tokens: 1_000 }, script: [say("done", spends(5, 0))], middleware: [asks] });
+  const going = agent.run();
+  await agent.world.advance(1_000_000);
+  expect(spentIn((await going).state)).toMatchObject({ tokens: 28, turns: 1, unknownLost: 0 });
 });
 
 describe("at a limit, a person", () => {
@@ -591,6 +671,41 @@ test("what a cancelled run has spent counts in its thread", async () => {
   const { state } = await agent.run("more");
   expect(spentIn(state)).toMatchObject({ turns: 2, tokens: 14 });
 });
+
+test.each([
+  ["run", 1],
+  ["thread", 2],
+] as const)(
+  "a resume after an abort or a cancel begins a budget of a run anew, and goes on with one of a thread: %s",
+  async (per, turns) => {
+    for (const how of ["abort", "cancel"]) {
+      const store = memoryStore();
+      const aborts: Middleware = { name: "aborts", beforeTool: () => ({ action: "abort", reason: "enough" }) };
+      const agent = createAgent({
+        name: "frugal",
+        model: scriptedModel([[say("", spends(7, 0)), work], say("more", spends(7, 0))]),
+        tools: [
+          defineTool({
+            name: "work",
+            description: "Works.",
+            input: z.object({}),
+            effect: "pure",
+            run: () => {
+              going.cancel("enough");
+              return "worked";
+            },
+          }),
+        ],
+        middleware: [budget({ per, turns: 10 }), ...(how === "abort" ? [aborts] : [])],
+        store,
+      });
+      const going = agent.run({ thread: "t", input: "go" });
+      expect((await going.result).status).toBe("cancelled");
+      const { state } = await agent.resume({ thread: "t" }).result;
+      expect([how, spentIn(state).turns]).toEqual([how, turns]);
+    }
+  },
+);
 
 test("what a failed run has spent counts in its thread, also where it is not resumed", async () => {
   let isBroken = true;

@@ -1,3 +1,4 @@
+import process from "node:process";
 import { clearToolResults, trimMessages } from "@statewright/agent";
 import type { Message } from "@statewright/core";
 import { virtualClock } from "@statewright/testing";
@@ -5,6 +6,8 @@ import { expect, test } from "vitest";
 import { checkRequest } from "../support/provider-rules.ts";
 import { randomConversation } from "../support/random-conversation.ts";
 import { requestFor } from "../support/requests.ts";
+
+const rounds = process.env["STATEWRIGHT_WHOLE"] === "1" ? 300 : 80;
 
 const user = (id: string): Message => ({ role: "user", id, content: [{ type: "text", text: id }] });
 const exchange = (number: number, tools: readonly string[]): readonly Message[] => [
@@ -35,7 +38,7 @@ const three = [user("ask"), ...exchange(1, ["read"]), ...exchange(2, ["read", "n
 
 test("whatever the conversation, only contents of old results change, and providers take what is sent", async () => {
   const random = virtualClock({ seed: 3 }).random;
-  for (let round = 0; round < 300; round++) {
+  for (let round = 0; round < rounds; round++) {
     const whole = randomConversation(random, 1 + Math.floor(random.next() * 6));
     const keep = round % 5;
     const clear = clearToolResults({
@@ -79,6 +82,16 @@ test("arguments go when all results of their message have gone", async () => {
       : [],
   );
   expect(args).toEqual([{}, { of: "read" }, { of: "notes" }, { of: "read" }]);
+});
+
+test("structured output that an agent has given is its answer, and stays", async () => {
+  const whole = [user("ask"), ...exchange(1, ["read"]), ...exchange(2, ["final_answer"]), user("more")];
+  const { request } = await requestFor(whole, [clearToolResults({ triggerTokens: 0, keep: 0, clearArgs: true })]);
+  expect(results(request.messages)).toEqual(["[cleared]", "final_answer 2"]);
+  const args = request.messages.flatMap((message) =>
+    message.role === "assistant" ? message.content.flatMap((block) => (block.type === "call" ? [block.args] : [])) : [],
+  );
+  expect(args).toEqual([{}, { of: "final_answer" }]);
 });
 
 test("of a result that is kept as an artifact the model still reads the handle", async () => {

@@ -1,5 +1,6 @@
-import { confirmTools, guardUntrusted } from "@statewright/agent";
-import { call, say } from "@statewright/testing";
+import { confirmTools, createAgent, guardUntrusted } from "@statewright/agent";
+import { approval, defineGraph, defineState, END, memoryStore, resume, run, START, subgraph } from "@statewright/core";
+import { call, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting, questions } from "../support/desk.ts";
 
@@ -80,4 +81,29 @@ test("a time that is none, and an end of it that there is not, are refused where
     expect(() => confirmTools(options as never)).toThrow(/invalid_option: the (expiresMs|onExpire) of confirmTools is/);
     expect(() => guardUntrusted(options as never)).toThrow(/invalid_option/);
   }
+});
+
+test("where an agent and the graph around it confirm, people are asked once", async () => {
+  const log: string[] = [];
+  const clerk = createAgent({
+    name: "clerk",
+    model: scriptedModel([call("pay", {}), say("Paid.")]),
+    tools: [noting(log, "pay", { safety: { access: "write", confirm: "always" } })],
+    middleware: [confirmTools()],
+  });
+  const office = defineGraph({
+    name: "office",
+    state: defineState({}),
+    interrupts: { approve: approval },
+    middleware: [confirmTools()],
+  })
+    .nodes({ clerk: subgraph(clerk, { input: () => clerk.inputOf("Pay."), output: () => ({}) }) })
+    .edges({ [START]: "clerk", clerk: END });
+  const at = { store: memoryStore(), thread: "t" };
+  const waits = await run(office, { ...at, input: {} }).result;
+  const open = waits.status === "waiting" ? waits.interrupts : [];
+  expect([open.map(({ key }) => key), log]).toEqual([["clerk.approve"], []]);
+  const [asked] = open;
+  const end = await resume(office, { ...at, answers: { [asked?.id as `${string}:${string}`]: true } }).result;
+  expect([end.status, log]).toEqual(["done", ["pay"]]);
 });

@@ -1,3 +1,4 @@
+import process from "node:process";
 import { clearToolResults, conversationSummary, createAgent, summarise, trimMessages } from "@statewright/agent";
 import {
   defineGraph,
@@ -19,6 +20,8 @@ import { expect, test } from "vitest";
 import { noting } from "../support/desk.ts";
 import { checkRequest } from "../support/provider-rules.ts";
 import { randomConversation } from "../support/random-conversation.ts";
+
+const rounds = process.env["STATEWRIGHT_WHOLE"] === "1" ? 300 : 60;
 
 const away = new StatewrightError("model_failed", {
   what: "the model is away",
@@ -82,7 +85,7 @@ test("the next summary builds on the one before it, and covers only what is new"
 
 test("whatever the conversation, providers take every request, and what a person said last is in it", async () => {
   const { random } = virtualClock({ seed: 5 });
-  for (let round = 0; round < 300; round++) {
+  for (let round = 0; round < rounds; round++) {
     const writer = summariser();
     const model = scriptedModel(() => say("ok"));
     const limit = 1 + Math.floor(random.next() * 1_500);

@@ -218,6 +218,7 @@ export function saidWith(
   const whole = new StatewrightError(error.code, {
     ...parts,
     what: `${parts.what}; ${more}`,
+    next: parts.next,
     details: { ...known, ...details },
   });
   if (error.stack !== undefined) whole.stack = error.stack.replace(error.message, () => whole.message);

@@ -44,7 +44,7 @@ export interface AgentTurn {
   readonly ends: AgentEnds;
 }
 
-/** Tells how an agent ends in a state, which holds the answer; nothing where it goes on. Asked where there are `afterAgent` hooks. */
+/** Tells how an agent ends in a state, which holds the answer; nothing where it goes on. Asked where there are `afterAgent` hooks, but not of an answer that calls tools: an agent answers calls before it ends. */
 export type AgentEnds = (state: never) => AgentEnd | undefined | Promise<AgentEnd | undefined>;
 
 /** What follows the key of a question: its payload, which may be left out where none is declared. */

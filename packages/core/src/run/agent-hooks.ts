@@ -3,15 +3,24 @@ import { deepFreeze, isPlainObject } from "../base/json.ts";
 import type { AgentEnds } from "../define/node.ts";
 import type { AgentEnd, AssistantMessage, Message } from "../model/message.ts";
 import type { Middleware } from "../tool/middleware.ts";
+import { callHook } from "./call-hook.ts";
 import { endingMessage, type HooksAtWork, hooksAtWork, keepChanges, runtimeFor } from "./hook-runtime.ts";
 import { lateWrites, placeForWrites, readHookWrites, stateAsWritten } from "./hook-writes.ts";
 import { perform } from "./journal.ts";
 import { takeHookChanges } from "./long-term.ts";
-import { callHook, unfitAnswer } from "./model-hooks.ts";
+import { unfitAnswer } from "./model-hooks.ts";
 import type { Write } from "./returns.ts";
 import type { TaskScope } from "./scope.ts";
 import { emit, type Session } from "./session.ts";
 import { isSpokenTo } from "./take-letters.ts";
+
+/** The key under which a tool node that would end its agent calls the hooks for that. */
+export const afterCalls = "tools";
+
+/** Whether an effect of a tool node is no call: hooks at the end of the agent have done it, or asked a model for it. */
+export function isOfEnd(key: string): boolean {
+  return `${key}:`.startsWith(`${afterCalls}:afterAgent:`);
+}
 
 /** What the hooks before an agent came to, as it is recorded. */
 interface Beginning {
@@ -47,7 +56,7 @@ export async function beginAgent(
     name: "beforeAgent",
     effect: "idempotent",
     execute: async () => {
-      const at = hooksAtWork(session, scope, effect, "before");
+      const at = hooksAtWork(session, scope, effect, "before", middleware);
       await eachBefore(at, middleware);
       keepChanges(at);
       const ends = at.ending === undefined ? {} : { answer: endingMessage(at.ending, `${task.id}:${key}`) };
@@ -99,7 +108,7 @@ export async function endAgent(
     name: "afterAgent",
     effect: "idempotent",
     execute: async () => {
-      const at = hooksAtWork(session, scope, `${key}:afterAgent`, "ended", said);
+      const at = hooksAtWork(session, scope, `${key}:afterAgent`, "ended", middleware, said);
       await eachAfter(at, middleware, messages, ended);
       keepChanges(at);
       return at.writes.length === 0 ? {} : { writes: at.writes };

@@ -8,10 +8,12 @@ import { checkId } from "../base/ids.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 import { callPolicyNames, checkCallPolicy } from "../model/call-policy.ts";
+import type { LostAttempt } from "../model/lost-attempt.ts";
 import { isModel, type ModelReply } from "../model/model.ts";
 import type { BesideCall, Middleware } from "../tool/middleware.ts";
 import type { HooksAtWork } from "./hook-runtime.ts";
 import { perform } from "./journal.ts";
+import { lostKey, tellLost, tellLostBefore } from "./lost-attempt-hooks.ts";
 import { lostBefore } from "./lost-attempts.ts";
 import type { MessageStream } from "./message-stream.ts";
 import { modelAttempts } from "./model-attempts.ts";
@@ -35,6 +37,7 @@ export async function askBeside(
   for (let nth = 2; at.asked.has(place); nth++) place = `${own}:${nth}`;
   at.asked.add(place);
   const before = lostBefore(session, task, place);
+  await tellLostBefore(at, before.attempts, (nth) => `${place} ${lostKey(nth)}`);
   const reply = await perform<ModelReply>(session, {
     task,
     key: place,
@@ -44,6 +47,7 @@ export async function askBeside(
     execute: () =>
       modelAttempts(session, scope, model, place, { retry: { attempts: 3 }, ...policy }, before, {
         stream: silent,
+        tellLost: (attempt, nth) => tellLost(at, attempt, `${place} ${lostKey(nth)}`),
       }).ask(request),
     settled: ({ answeredBy = model.id, usage }, reused) => {
       if (reused) return;
@@ -61,7 +65,9 @@ export async function askBeside(
     },
   });
   const { answeredBy = model.id, usage, lost = [] } = reply;
-  at.beside.push(...lost, { model: answeredBy, kind: "beside", ...(usage === undefined ? {} : { usage }) });
+  const paid: LostAttempt = { model: answeredBy, kind: "beside", ...(usage === undefined ? {} : { usage }) };
+  at.beside.push(...lost, paid);
+  await tellLost(at, paid, place);
   scope.beat();
   return deepFreeze(reply);
 }

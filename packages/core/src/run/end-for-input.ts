@@ -77,7 +77,7 @@ async function kept(session: Session, { codec, store }: Saved, reason: string): 
     if (row?.state !== "ok" || row.outcome === undefined) return [];
     return [{ task, outcome: codec.decode(row.outcome) as TaskOutcome }];
   });
-  const spent = entriesInJournal(codec, journal, done);
+  const spent = entriesInJournal(session.plan, codec, journal, done);
   if (spent.length > 0) done.push(fromNobody(session, { writes: spent }));
   const folded = foldFinished(session, done);
   const closing = closeCalls(session, codec, journal, folded.state, reason);

@@ -14,7 +14,9 @@ import type { Codec } from "../state/codec.ts";
 import { inDoubtKey } from "../tool/approval.ts";
 import { payloadSchema } from "../tool/interrupt.ts";
 import { parseArgs, preparedArgs } from "../tool/parse-args.ts";
+import { isOfEnd } from "./agent-hooks.ts";
 import { restore } from "./drawn.ts";
+import { isFinal } from "./final-call.ts";
 import { isStartInDoubt } from "./once.ts";
 import { openCalls } from "./open-calls.ts";
 import { askedBy, declaredQuestion, schemaOfAnswer } from "./question-schema.ts";
@@ -160,9 +162,9 @@ function ofJournal(stand: Stand, codec: Codec): readonly Misfit[] {
   });
 }
 
-function isOfKind({ kind }: EffectRow, { tools, subgraph }: NodeRecord): boolean {
+function isOfKind({ kind, key }: EffectRow, { tools, subgraph }: NodeRecord): boolean {
   if (kind === "task") return true;
-  return tools === undefined ? kind !== "tool" && subgraph === undefined : kind === "tool";
+  return tools === undefined ? kind !== "tool" && subgraph === undefined : kind === "tool" || isOfEnd(key);
 }
 
 /** The result of a task that finished, while others of its superstep have not. */
@@ -202,8 +204,11 @@ function ofTools(stand: Stand): readonly Misfit[] {
   return control.tasks.flatMap((task) => {
     const node = plan.nodes.get(task.node);
     if (node?.tools === undefined || plan.graph.state.channels["messages"]?.kind !== "messages") return [];
-    const { registry } = node.tools;
-    return openCalls(state["messages"] as readonly Message[]).calls.flatMap(({ block }): readonly Misfit[] => {
+    const { tools } = node;
+    const { registry } = tools;
+    return openCalls(state["messages"] as readonly Message[]).calls.flatMap((call): readonly Misfit[] => {
+      if (isFinal(tools, call)) return [];
+      const { block } = call;
       const name = named(stand, task.node);
       const tool = registry.get(block.name);
       if (tool === undefined)

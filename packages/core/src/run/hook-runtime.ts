@@ -34,6 +34,7 @@ export interface HooksAtWork {
   readonly scope: TaskScope;
   /** The key of the effect. */
   readonly effect: string;
+  readonly middleware: readonly Middleware[];
   /** What the task itself writes, where they are called behind that. */
   readonly said: readonly Write[];
   readonly writes: Write[];
@@ -59,6 +60,7 @@ export function hooksAtWork(
   scope: TaskScope,
   effect: string,
   phase: HooksAtWork["phase"],
+  middleware: readonly Middleware[],
   said: readonly Write[] = [],
 ): HooksAtWork {
   const nothing = {
@@ -71,7 +73,7 @@ export function hooksAtWork(
     ending: undefined,
   };
   const held = new Set<() => void>();
-  return { session, scope, effect, said, phase, held, ...nothing };
+  return { session, scope, effect, middleware, said, phase, held, ...nothing };
 }
 
 /** Journal what hooks have put into the long-term store, before the outcome of the effect that they stand around. */

@@ -5,6 +5,7 @@
 import { StatewrightError } from "../base/errors.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../checkpoint/journal.ts";
+import type { Plan } from "../compile/plan.ts";
 import type { Channel } from "../state/channel.ts";
 import type { Codec } from "../state/codec.ts";
 import type { Ledger } from "../tool/ledger.ts";
@@ -18,7 +19,7 @@ import { foldEdit } from "./superstep.ts";
 /** What was entered and reserved in the channels of a graph since its superstep began, by place. */
 export interface LedgerBook {
   readonly entered: Map<string, LedgerEntry>;
-  readonly reserved: Map<string, LedgerEntry>;
+  readonly reserved: Map<string, Reservation>;
   /** By channel, what was entered, and its value with as much of that as was folded by now. */
   readonly sums: Map<string, Sum>;
   /** Called at the next change. */
@@ -28,6 +29,11 @@ export interface LedgerBook {
 interface LedgerEntry {
   readonly task: string;
   readonly write: Write;
+}
+
+/** Belongs to the pass of hooks that made it: one that was given up gives back no other's. */
+interface Reservation extends LedgerEntry {
+  readonly by: object | undefined;
 }
 
 interface Sum {
@@ -63,7 +69,7 @@ export function openLedger(
   const release = (key: string): void => {
     settle(key);
     const book = bookOf(home);
-    if (book.reserved.delete(placeFor(key))) tell(book);
+    if (dropReserved(book, placeFor(key), held)) tell(book);
   };
   return {
     has: (key) => bookOf(home).entered.has(placeFor(key)),
@@ -77,7 +83,7 @@ export function openLedger(
     reserve: (key, write) => {
       const book = bookOf(home);
       if (book.entered.has(placeFor(key))) return;
-      book.reserved.set(placeFor(key), { task: task.id, write: parsed(write) });
+      book.reserved.set(placeFor(key), { task: task.id, write: parsed(write), by: held });
       const giveBack = (): void => release(key);
       releases.set(key, giveBack);
       held?.add(giveBack);
@@ -87,6 +93,7 @@ export function openLedger(
       const book = bookOf(home);
       const entry: LedgerEntry = { task: task.id, write: parsed(write) };
       const place = shared ? `${home.line}/${home.step}/${task.id}//${name}:${key}` : placeFor(key);
+      dropReserved(book, place, held);
       put(book, place, entry);
       if (!shared) settle(key);
       keep(home, task, place, entry, home !== session);
@@ -97,9 +104,12 @@ export function openLedger(
   };
 }
 
+function dropReserved({ reserved }: LedgerBook, place: string, by: object | undefined): boolean {
+  return reserved.get(place)?.by === by && reserved.delete(place);
+}
+
 function put(book: LedgerBook, place: string, entry: LedgerEntry): void {
   const { channel } = entry.write;
-  book.reserved.delete(place);
   // In place of another: what was folded holds that one.
   if (book.entered.has(place)) book.sums.delete(channel);
   else book.sums.get(channel)?.writes.push(entry.write);
@@ -166,15 +176,20 @@ function bookOf(session: Session): LedgerBook {
   return session.ledger;
 }
 
-function enteredIn({ saved, step }: Session): Map<string, LedgerEntry> {
+function enteredIn({ saved, step, plan }: Session): Map<string, LedgerEntry> {
   const entered = new Map<string, LedgerEntry>();
   if (saved === undefined) return entered;
   for (const row of saved.journal.values()) {
     if (row.step !== step || row.outcome === undefined || !isEntry(row)) continue;
     const write = saved.codec.decode(row.outcome) as Write;
-    entered.set(row.key, { task: row.task.slice(0, -besideTask.length), write });
+    if (isKept(plan, write)) entered.set(row.key, { task: row.task.slice(0, -besideTask.length), write });
   }
   return entered;
+}
+
+/** What was entered into a channel that the graph has no more goes with the channel. */
+function isKept({ graph }: Plan, { channel }: Write): boolean {
+  return Object.hasOwn(graph.state.channels, channel);
 }
 
 /** No task has an id that ends so. */
@@ -225,27 +240,26 @@ export function entriesWithout(session: Session, finished: readonly { readonly t
 }
 
 function entriesOf(session: Session, isWanted: (task: string) => boolean): readonly Write[] {
-  if (session.ledger === undefined && !hasEntries(session)) return none;
+  // What stands in the journal alone is of another process: it is looked for once, in the first superstep of this one.
+  if (session.ledger === undefined && (session.saved === undefined || session.stepsOfRun > 0)) return none;
   const { entered } = bookOf(session);
   if (entered.size === 0) return none;
   return [...entered.values()].flatMap(({ task, write }) => (isWanted(task) ? [write] : []));
-}
-
-function hasEntries({ saved }: Session): boolean {
-  if (saved !== undefined) for (const row of saved.journal.values()) if (isEntry(row)) return true;
-  return false;
 }
 
 const none: readonly Write[] = [];
 
 /** The entries that a journal holds of tasks that are not finished. */
 export function entriesInJournal(
+  plan: Plan,
   codec: Codec,
   journal: readonly EffectRow[],
   finished: readonly { readonly task: Task }[],
 ): readonly Write[] {
   const done = new Set(finished.map(({ task }) => `${task.id}${besideTask}`));
-  return journal.flatMap((row) =>
-    isEntry(row) && row.outcome !== undefined && !done.has(row.task) ? [codec.decode(row.outcome) as Write] : [],
-  );
+  return journal
+    .flatMap((row) =>
+      isEntry(row) && row.outcome !== undefined && !done.has(row.task) ? [codec.decode(row.outcome) as Write] : [],
+    )
+    .filter((write) => isKept(plan, write));
 }

@@ -37,6 +37,8 @@ export interface AttemptParts {
   readonly stream?: MessageStream;
   /** What hooks have asked of other models; grows until the message is settled. */
   readonly beside?: readonly LostAttempt[];
+  /** Told of each request as it is lost, the nth of those that were made for the message. */
+  readonly tellLost?: (attempt: LostAttempt, nth: number) => Promise<void>;
 }
 
 /** Begin the requests of a call, by its policy; `before` are those that were made for its message already. */
@@ -47,7 +49,7 @@ export function modelAttempts(
   key: string,
   policy: ModelCallPolicy,
   before: LostBefore,
-  { stream = messageStream(session, scope.task, `${scope.task.id}:${key}`), beside = [] }: AttemptParts = {},
+  { stream = messageStream(session, scope.task, `${scope.task.id}:${key}`), beside = [], tellLost }: AttemptParts = {},
 ): ModelAttempts {
   const { task } = scope;
   const { clock } = session.world;
@@ -60,9 +62,12 @@ export function modelAttempts(
 
   if (before.unseen) stream.takeBack(before.attempts.at(-1)?.model ?? asked.id, "unrecorded");
 
-  const lose = (model: Model, kind: LostAttempt["kind"], usage: LostAttempt["usage"]): void => {
-    lost.push({ model: model.id, kind, ...(usage === undefined ? {} : { usage }) });
+  const lose = (model: Model, kind: LostAttempt["kind"], usage: LostAttempt["usage"]): Promise<void> | undefined => {
+    const attempt: LostAttempt = { model: model.id, kind, ...(usage === undefined ? {} : { usage }) };
+    lost.push(attempt);
     stream.takeBack(model.id, kind);
+    // A call that was given up tells of it with the next pass: its hooks are not called any more.
+    return kind === "cancelled" ? undefined : tellLost?.(attempt, lost.length - 1);
   };
 
   const limits = (): AttemptLimits | undefined => {
@@ -81,7 +86,7 @@ export function modelAttempts(
 
   const onceHeeded = async (model: Model, request: ModelRequest): Promise<ModelReply> => {
     const stopHeeding = untilAborted(scope.signal(), () => {
-      lose(model, "cancelled", undefined);
+      void lose(model, "cancelled", undefined);
       rememberLost(session, task, key, lost);
     });
     try {
@@ -92,8 +97,9 @@ export function modelAttempts(
   };
 
   const ask = async (request: ModelRequest): Promise<ModelReply> => {
-    if (answered !== undefined) lose(answered.model, "replaced", answered.reply.usage);
+    const replaced = answered;
     answered = undefined;
+    if (replaced !== undefined) await lose(replaced.model, "replaced", replaced.reply.usage);
     if (timeouts?.totalMs !== undefined) deadline ??= clock.monotonic() + timeouts.totalMs;
     let standsNext = 0;
     let model = asked;
@@ -116,8 +122,9 @@ export function modelAttempts(
       if (signal.aborted || scope.ended()) throw thrown;
       const kind = modelFailureKind(thrown) ?? "other";
       const failure = failureOf(thrown);
-      lose(model, kind, failure.usage);
+      const told = lose(model, kind, failure.usage);
       rememberLost(session, task, key, lost);
+      if (told !== undefined) await told;
       const isOver = deadline !== undefined && clock.monotonic() >= deadline;
       const retryMs =
         isOver || retry === undefined || retries + 1 >= retry.attempts || !mayRetry(retry, thrown, kind, failures)

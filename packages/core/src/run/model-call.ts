@@ -15,7 +15,8 @@ import { endingMessage, giveBack, type HooksAtWork, hooksAtWork, keepChanges } f
 import { placeForWrites, stateAsWritten } from "./hook-writes.ts";
 import { perform } from "./journal.ts";
 import { takeHookChanges } from "./long-term.ts";
-import { lostBefore } from "./lost-attempts.ts";
+import { lostKey, tellLost, tellLostBefore } from "./lost-attempt-hooks.ts";
+import { type LostBefore, lostBefore } from "./lost-attempts.ts";
 import { messageStream } from "./message-stream.ts";
 import { checkReply } from "./model-attempt.ts";
 import { type ModelAttempts, modelAttempts } from "./model-attempts.ts";
@@ -41,7 +42,8 @@ export async function callModel(
   const isHooked = turn !== undefined && middleware.length > 0;
   const ended = isHooked ? await beginAgent(session, scope, key, middleware) : undefined;
   const message = ended ?? (await askWith(session, scope, key, call));
-  if (isHooked) {
+  // Calls are answered before an agent ends.
+  if (isHooked && !message.content.some(({ type }) => type === "call")) {
     const said = (): readonly Write[] => readUpdate(session.plan, scope.task.node, { messages: [message] });
     await endAgent(session, scope, key, middleware, said, turn.ends);
   }
@@ -104,12 +106,16 @@ async function askModel(session: Session, scope: TaskScope, key: string, asked: 
       const { model } = asked;
       if (middleware.length === 0)
         return answerPlainly(session, scope, asked, key, modelAttempts(session, scope, model, key, policy, before));
-      const at = hooksAtWork(session, scope, key, "before");
+      const at = hooksAtWork(session, scope, key, "before", middleware);
       at.model = model.id;
       const stream = filteredStream(session, messageStream(session, task, `${task.id}:${key}`), middleware);
       const { beside } = at;
-      const attempts = modelAttempts(session, scope, model, key, policy, before, { stream, beside });
-      return answerThroughHooks(at, asked, middleware, attempts).finally(() => giveBack(at));
+      const attempts = modelAttempts(session, scope, model, key, policy, before, {
+        stream,
+        beside,
+        tellLost: (attempt, nth) => tellLost(at, attempt, lostKey(nth)),
+      });
+      return answerThroughHooks(at, asked, middleware, attempts, before).finally(() => giveBack(at));
     },
     settled: (value, reused) => {
       if (reused) return;
@@ -154,10 +160,12 @@ async function answerThroughHooks(
   asked: ModelCall,
   middleware: readonly Middleware[],
   attempts: ModelAttempts,
+  before: LostBefore,
 ): Promise<Recorded> {
   const { session, scope, effect } = at;
   const { model } = asked;
   const id = `${scope.task.id}:${effect}`;
+  if (before.attempts.length > 0) await tellLostBefore(at, before.attempts, lostKey);
   const request = await beforeModel(at, middleware, await selectTools(at, middleware, asked.request));
   if (at.ending !== undefined) return recorded(at, middleware, attempts.settled(endingMessage(at.ending, id)));
   at.phase = "sent";

@@ -1,10 +1,11 @@
 /** The hooks around a model call, each called in its order; a hook that ends the agent is the last that is called. */
 import { disregardPromises } from "../base/disregard.ts";
-import { describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
+import { StatewrightError } from "../base/errors.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
 import type { AssistantMessage } from "../model/message.ts";
 import type { ModelReply, ModelRequest } from "../model/model.ts";
 import type { Middleware } from "../tool/middleware.ts";
+import { callHook } from "./call-hook.ts";
 import { type HooksAtWork, runtimeFor } from "./hook-runtime.ts";
 
 /** The request with the tools that middleware shows in this turn. None can show what another has hidden. */
@@ -133,24 +134,6 @@ export async function onMessage(
   for (const hooks of middleware.toReversed()) {
     const { onMessage: hook } = hooks;
     if (hook !== undefined) await callHook(hooks, "onMessage", () => hook({ message, model }, runtimeFor(at, hooks)));
-  }
-}
-
-/** Call a hook; what it throws names the middleware. An error of ours already says where it comes from. */
-export async function callHook<Value>(
-  middleware: Middleware,
-  name: string,
-  call: () => Value | Promise<Value>,
-): Promise<Value> {
-  try {
-    return await call();
-  } catch (cause) {
-    if (isStatewrightError(cause)) throw cause;
-    throw new StatewrightError("node_failed", {
-      what: `the hook ${name} of the middleware "${middleware.name}" failed: ${describeThrown(cause)}`,
-      next: "Mend the middleware, then resume the thread: finished work is kept",
-      cause,
-    });
   }
 }
 

@@ -240,9 +240,27 @@ function failureOf(session: Session, results: readonly TaskResult[]): Statewrigh
 export function checkStepLimit(session: Session): void {
   const { maxSteps } = session.limits;
   if (stepsTaken(session) < maxSteps) return;
+  const what = `the run took ${maxSteps} supersteps without coming to an end`;
+  const asked = timesAsked(session);
   throw new StatewrightError("step_limit", {
-    what: `the run took ${maxSteps} supersteps without coming to an end`,
-    next: "Look for a cycle without a way out, or resume with a higher maxSteps: the state is kept",
+    what: asked === 0 ? what : `${what}: its model was asked ${times(asked)} since a user spoke last`,
+    next:
+      asked === 0
+        ? "Look for a cycle without a way out, or resume with a higher maxSteps: the state is kept"
+        : "Give the agent maxTurns or stopWhen, so that it ends by itself, or resume with a higher maxSteps: the state is kept",
     place: placeOf(session),
   });
+}
+
+/** How often a model has answered since a user's message, in a graph that answers calls of tools; 0 in any other. */
+function timesAsked({ plan, state }: Session): number {
+  const messages: unknown = state["messages"];
+  if (plan.toolNodes.length === 0 || !Array.isArray(messages)) return 0;
+  const said = messages as readonly { readonly role?: unknown }[];
+  return said.slice(said.findLastIndex(({ role }) => role === "user") + 1).filter(({ role }) => role === "assistant")
+    .length;
+}
+
+function times(count: number): string {
+  return count === 1 ? "once" : `${count} times`;
 }

@@ -4,7 +4,7 @@ import type { ToolNode } from "../define/tool-node.ts";
 import type { Message, ToolMessage } from "../model/message.ts";
 import type { ToolResult } from "../tool/result.ts";
 import type { ToolError } from "../tool/tool-error.ts";
-import { endAgent } from "./agent-hooks.ts";
+import { afterCalls, endAgent } from "./agent-hooks.ts";
 import { middlewareAround, type OpenCall } from "./call-at-work.ts";
 import { callSet } from "./call-set.ts";
 import { type AnsweredCalls, failureOfCalls } from "./failed-calls.ts";
@@ -55,7 +55,7 @@ export async function runToolNode(
   if (node.ends !== undefined && failure === undefined) {
     const around = middlewareAround(session, node);
     const said = (): readonly Write[] => readReturn(session.plan, scope.task.node, session.state, returned).writes;
-    if (around.length > 0) await endAgent(session, scope, "tools", around, said, node.ends);
+    if (around.length > 0) await endAgent(session, scope, afterCalls, around, said, node.ends);
   }
   return { returned, failure };
 }

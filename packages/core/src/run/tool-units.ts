@@ -14,6 +14,8 @@ export async function mapInUnits<Result>(
   work: (call: OpenCall) => Promise<Result>,
   between: (before: readonly Result[]) => Promise<void>,
 ): Promise<readonly Result[]> {
+  const [only] = calls;
+  if (calls.length === 1 && only !== undefined) return [await work(only)];
   const { strategy, maxConcurrency } = node;
   const size = strategy === "parallel" ? calls.length : strategy === "sequential" ? 1 : strategy.batch;
   const results: Result[] = [];

@@ -7,6 +7,7 @@ import type { OpenLongTerm } from "../base/long-term.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import type { Clock } from "../base/time.ts";
 import { callPolicyNames, checkCallPolicy, type ModelCallPolicy, refuseSaidTwice } from "../model/call-policy.ts";
+import type { LostAttempt } from "../model/lost-attempt.ts";
 import type { AgentEnd, AssistantMessage, Message } from "../model/message.ts";
 import type { Model, ModelDelta, ModelReply, ModelRequest } from "../model/model.ts";
 import type { Channel } from "../state/channel.ts";
@@ -124,7 +125,7 @@ type Awaitable<Value> = Value | Promise<Value>;
 export interface Middleware<Context = unknown, State = unknown, Interrupts extends InterruptShape = InterruptShape> {
   readonly name: string;
   readonly required?: boolean;
-  /** The keys of the questions that it asks: a graph without them is refused where it is defined. */
+  /** The keys of the questions that it asks about calls: a graph without them is refused where it is defined. An empty list: it asks none. */
   readonly asks?: readonly string[];
   /** Channels that it keeps its facts in, written by its hooks and the `command` of results; agents add them to their state, graphs declare them. */
   readonly channels?: Readonly<Record<string, Channel>>;
@@ -199,6 +200,15 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
     runtime: EndingRuntime<Context, State>,
   ) => Awaitable<ModelReply | undefined>;
   /**
+   * Told of each request that gave no message, as soon as that is known: one that failed, also where the call fails for good,
+   * one whose answer a hook has replaced, one that a hook has asked of another model. Entered into a ledger under `key`, it counts
+   * once: one that an earlier pass has made is told again as `unrecorded` or `cancelled`, under the key that it had.
+   */
+  readonly onLostAttempt?: (
+    at: { readonly attempt: LostAttempt; readonly key: string },
+    runtime: MiddlewareRuntime<Context, State>,
+  ) => Awaitable<void>;
+  /**
    * See the message that the call has become, as it is saved: with what it cost, and the requests that gave nothing. `model` is
    * the id of the model that answered; there is none where a hook did, and nothing was asked.
    */
@@ -233,6 +243,7 @@ const hookNames = optionNames<
   aroundModel: true,
   onModelDelta: true,
   afterModel: true,
+  onLostAttempt: true,
   onMessage: true,
 });
 

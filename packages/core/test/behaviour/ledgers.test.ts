@@ -21,6 +21,7 @@ import {
   toolNode,
 } from "../../src/index.ts";
 import { call } from "../support/tool-loop.ts";
+import { virtualWorld } from "../support/virtual-world.ts";
 
 const counter = (): Channel<number, number> =>
   reduce(z.number().default(0), (sum, more: number) => sum + more) as Channel<number, number>;
@@ -99,6 +100,54 @@ test("what was entered by a node that failed counts once when it is tried again"
   failing = false;
   const { state } = await resume(graph(), { thread: "t", store }).result;
   expect([state, model.asked]).toEqual([{ count: 3 }, 3]);
+});
+
+test("a request that was given up and settles late gives back nothing of the one after it", async () => {
+  const model = held();
+  const count = counter();
+  const seen: (() => number)[] = [];
+  const reserving = defineMiddleware({
+    name: "reserving",
+    channels: { count },
+    beforeModel: (_, { ledger }) => {
+      const counts = ledger(count);
+      counts.reserve("request", 1);
+      seen.push(() => counts.value());
+      return undefined;
+    },
+  });
+  const world = virtualWorld();
+  const ask = async (_: unknown, runtime: Pick<NodeRuntime, "model">) => {
+    await runtime.model({ model, request: { messages: [], tools: [] } });
+    return {};
+  };
+  const retry = { attempts: 2, initialMs: 1, jitter: 0 };
+  const graph = defineGraph({ name: "slow", state: defineState({ count }), middleware: [reserving] })
+    .nodes({ ask: { run: ask, timeoutMs: 50, retry } })
+    .edges({ [START]: "ask", ask: END });
+  const { result } = run(graph, { input: {}, world });
+  await world.advance(60);
+  expect([model.asked, seen[1]?.()]).toEqual([2, 1]);
+  model.answer();
+  await soon();
+  expect(seen[1]?.()).toBe(1);
+  model.answer();
+  expect((await result).state).toEqual({ count: 0 });
+});
+
+test("what was entered into a channel that the graph has no more goes with the channel", async () => {
+  const model = held();
+  const count = counter();
+  const store = memoryStore();
+  const first = run(sideBySide(model, [atMost(3, count)], count, true), { thread: "t", input: {}, store });
+  await soon();
+  for (let nth = 0; nth < 3; nth++) model.answer();
+  await expect(first.result).rejects.toThrow("broken");
+  const other = z.number().default(7);
+  const without = defineGraph({ name: "side_by_side", state: defineState({ other }) })
+    .nodes({ one: () => ({}), two: () => ({}), three: () => ({}) })
+    .edges({ [START]: ["one", "two", "three"], one: END, two: END, three: END });
+  expect((await resume(without, { thread: "t", store }).result).state).toEqual({ other: 7 });
 });
 
 test("a graph inside enters into the channel of the one around it", async () => {

@@ -496,3 +496,66 @@ describe("middleware that says how models are asked", () => {
     await failureOf(failing.result, "invalid_option");
   });
 });
+
+describe("a hook that is told of lost requests", () => {
+  const noting = (told: string[]) =>
+    defineMiddleware({
+      name: "noting",
+      onLostAttempt: ({ attempt: { model, kind, usage }, key }) => {
+        told.push(`${key}: ${model} ${kind} ${usage?.inputTokens ?? "unknown"}`);
+      },
+    });
+  const paid = { kind: "overloaded", usage: { inputTokens: 4 } } as const;
+
+  test("is told of each once, also where the call fails for good and its node is tried again", async () => {
+    const log: string[] = [];
+    const model = acting("a", fails(paid), fails({ ...paid, retryable: false }), says("Hi"));
+    const node = { retry: { attempts: 2, initialMs: 1, jitter: 0, on: () => true } };
+    const { answer } = await told(asking(model, { retry: plain, middleware: [noting(log)] }, { node }));
+    expect(log).toEqual(["lost 1: a overloaded 4", "lost 2: a overloaded 4"]);
+    expect(answer?.lost).toHaveLength(2);
+  });
+
+  test("is told by a resume of those that another process has made, under the keys that they had", async () => {
+    const log: string[] = [];
+    const store = memoryStore();
+    const failing = acting("a", fails({ ...paid, retryable: false }));
+    const graph = (model: typeof failing) => asking(model, { middleware: [noting(log)] });
+    await expect(run(graph(failing), { thread: "t", input: saying("Hello"), store }).result).rejects.toThrow("failed");
+    await resume(graph(acting("a", says("Hi"))), { thread: "t", store }).result;
+    expect(log).toEqual(["lost 1: a overloaded 4", "lost 1: a unrecorded unknown"]);
+  });
+
+  test("is told of an answer that was replaced, and of what a hook has asked besides", async () => {
+    const log: string[] = [];
+    const asks = defineMiddleware({
+      name: "asks",
+      beforeModel: async (_, { ask }) => {
+        const request = { messages: [], tools: [] };
+        await ask("plan", { model: acting("b", fails(paid), says("Plan")), request, retry: plain });
+        return undefined;
+      },
+      aroundModel: async (request, next) => {
+        await next(request);
+        return next(request);
+      },
+    });
+    await told(asking(acting("a", says("Hi")), { middleware: [asks, noting(log)] }));
+    expect(log).toEqual([
+      "model:asks:plan lost 1: b overloaded 4",
+      "model:asks:plan: b beside 3",
+      "lost 1: a replaced 3",
+    ]);
+  });
+
+  test("that throws fails the node by name", async () => {
+    const broken = defineMiddleware({
+      name: "broken",
+      onLostAttempt: () => {
+        throw new Error("oh");
+      },
+    });
+    const { error } = await told(asking(acting("a", fails(paid), says("Hi")), { retry: plain, middleware: [broken] }));
+    expect(String(error)).toContain('the hook onLostAttempt of the middleware "broken" failed: oh');
+  });
+});

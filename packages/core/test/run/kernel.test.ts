@@ -25,7 +25,7 @@ import { compareRestored, compareWithActors, stepOf } from "./random-machines.ts
 
 describe("the kernel and a live actor", () => {
   test("agree on value, context, tags and the order of effects, for any small machine", () => {
-    const { outcomes, timers, starts } = compareWithActors({ numRuns: 400, seed: 8 });
+    const { outcomes, timers, starts } = compareWithActors({ numRuns: 200, seed: 8 });
     // The machines are not so poor that nothing was compared.
     for (const seen of [outcomes.taken, outcomes.refused, timers, starts.invoked, starts.spawned])
       expect(seen).toBeGreaterThan(100);

@@ -10,5 +10,8 @@ test("the program about agents prints what the page says", async () => {
   const [talk, streamed] = [lines.slice(0, 5), lines.slice(5, 9)];
   expect(page).toContain(talk.join("\n"));
   expect(page).toContain(streamed.join("\n"));
+  const heard = lines.find((line) => line.startsWith("failed"));
+  expect(heard).toBe("failed Now I can hear you.");
+  expect(page).toContain(heard);
   expect(lines.at(-2)).toBe("4 messages by hand");
 });

@@ -1,4 +1,4 @@
-import { call, say, scriptedModel } from "@statewright/testing";
+import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import {
   afterModel,
   afterTools,
@@ -85,6 +85,16 @@ const seen = await clerk.run({
   context,
 }).result;
 console.log(seen.state.messages[0]?.content);
+
+const chat = createAgent({
+  name: "chat",
+  model: scriptedModel([failWith(new Error("the line is dead")), say("Now I can hear you.")]),
+  retry: { attempts: 1 },
+  store: memoryStore(),
+});
+const failed = await chat.run({ thread: "t4", input: "Hello?" }).result.catch(() => "failed");
+const heard = await chat.run({ thread: "t4", input: "Still there?", onBusy: "interrupt" }).result;
+console.log(failed, heard.text);
 
 const tools = toolRegistry([price]);
 const byHand = defineGraph({ name: "clerk", state: defineState({ messages: messages() }) })

@@ -1,0 +1,101 @@
+/** How an agent ended when its answer is not whole, and what the error says when it came to no end. */
+import {
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  isStatewrightError,
+  type Model,
+  memoryStore,
+  route,
+  run,
+  START,
+  subgraph,
+} from "@statewright/core";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { type AgentFinish, createAgent, endedBy } from "../../src/index.ts";
+
+function answering(text: string, finish: "stop" | "length" | "filter" | "other"): Model {
+  return { id: "m", structuredOutput: true, respond: async () => ({ content: [{ type: "text", text }], finish }) };
+}
+
+describe("an answer that is not whole", () => {
+  test.each([
+    ["length", "length"],
+    ["filter", "filter"],
+    ["stop", "answer"],
+    ["other", "answer"],
+  ] as const)(
+    "with the finish %s ends the agent by %s, in the result, in onFinish and on reading it again",
+    async (finish, by) => {
+      const told: AgentFinish[] = [];
+      const agent = createAgent({
+        name: "a",
+        model: answering("Half of", finish),
+        store: memoryStore(),
+        onFinish: (finished) => void told.push(finished),
+      });
+      const end = await agent.run({ thread: "t", input: "Go" }).result;
+      expect(end).toMatchObject({ status: "done", text: "Half of", ended: { by } });
+      expect(told).toMatchObject([{ text: "Half of", ended: { by } }]);
+      expect(endedBy((await agent.resume({ thread: "t" }).result).state.messages)).toEqual({ by });
+    },
+  );
+
+  test("of an agent with an output is told by its end, while an output that fits is given", async () => {
+    const agent = createAgent({
+      name: "a",
+      model: answering('{"n":1}', "length"),
+      output: z.object({ n: z.number() }),
+    });
+    expect(await agent.run({ input: "Go" }).result).toMatchObject({ output: { n: 1 }, ended: { by: "length" } });
+  });
+});
+
+describe("an agent that comes to no end", () => {
+  const look = defineTool({ name: "look", description: "Looks.", input: z.object({}), run: () => "nothing" });
+  const endless = () => createAgent({ name: "a", model: scriptedModel(() => call("look", {})), tools: [look] });
+  const messageOf = (result: Promise<unknown>): Promise<string> =>
+    result.then(
+      () => "it ended",
+      (error: unknown) => (isStatewrightError(error, "step_limit") ? error.message : String(error)),
+    );
+
+  test("fails with how often its model was asked, and with what ends agents", async () => {
+    const said = await messageOf(endless().run({ input: "Go", maxSteps: 6 }).result);
+    expect(said).toContain(
+      "took 6 supersteps without coming to an end: its model was asked 3 times since a user spoke last",
+    );
+    for (const option of ["maxTurns", "stopWhen", "maxSteps"]) expect(said).toContain(option);
+    expect(said).not.toContain("cycle");
+  });
+
+  test("is told so on a thread that has been talked on before, and inside a graph", async () => {
+    const store = memoryStore();
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel(({ messages }) => (messages.length === 1 ? say("Hi") : call("look", {}))),
+      tools: [look],
+      store,
+    });
+    await agent.run({ thread: "t", input: "Hello" }).result;
+    const said = await messageOf(agent.run({ thread: "t", input: "Go", maxSteps: 2 }).result);
+    expect(said).toContain("asked once since");
+    const inner = endless();
+    const outer = defineGraph({ name: "outer", state: defineState({ n: z.number().default(0) }) })
+      .nodes({ a: subgraph(inner, { input: () => inner.inputOf("Go"), output: () => ({ n: 1 }) }) })
+      .edges({ [START]: "a", a: END });
+    expect(await messageOf(run(outer, { maxSteps: 4, input: {} }).result)).toContain("asked 2 times since");
+  });
+
+  test("a graph without tools is told of its cycle", async () => {
+    const graph = defineGraph({ name: "g", state: defineState({ n: z.number().default(0) }) })
+      .nodes({ a: ({ n }) => ({ n: n + 1 }) })
+      .edges({ [START]: "a", a: route(["a", END], () => "a") });
+    const said = await messageOf(run(graph, { maxSteps: 2, input: {} }).result);
+    expect(said).toContain("Look for a cycle without a way out, or resume with a higher maxSteps");
+    expect(said).not.toContain("model");
+  });
+});
