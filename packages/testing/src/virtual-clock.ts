@@ -88,8 +88,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     const began = real.clock.monotonic();
     for (let quiet = 0; quiet < quietTurns; quiet++) {
       await turn();
-      if (soon > 0 || (waitsForWork && realWorkUnderWay() && real.clock.monotonic() - began < patienceMs))
-        quiet = -1;
+      if (soon > 0 || (waitsForWork && realWorkUnderWay() && real.clock.monotonic() - began < patienceMs)) quiet = -1;
     }
   }
 
