@@ -4,13 +4,14 @@
  *   npm run gates -- simulate [--seeds 10000] [--from 0] | --minutes 30 | --seed 7
  *   npm run gates -- mutants [--seeds 10000] [--only "a part of a name"]
  *   npm run gates -- kills [--count 1000] | --minutes 10
- *   npm run gates -- pairs [--every 50]  1: all of them, some hours
+ *   npm run gates -- pairs [--every 1]
  *   npm run gates -- resumes [--count 10000]
  *   npm run gates -- calls [--count 100000] [--from 0]
  *   npm run gates -- aborts [--count 10000] [--from 0]
  *   npm run gates -- conversations [--count 1000] [--from 0]
  *   npm run gates -- whole     what `npm test` runs a share of
- *   npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts, 300 conversations, and the whole of the tests
+ *   npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts, 300 conversations,
+ *                              every hundredth pair of deaths, and the whole of the tests
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
@@ -53,7 +54,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   },
   mutants: () => runMutants({ seeds: number("seeds") ?? 10_000, only: values.only }),
   kills: () => runKills({ kills: number("count") ?? 1_000, minutes, seed: number("seed") ?? 1 }),
-  pairs: () => runTests("packages/statewright", ["crash-matrix"], { STATEWRIGHT_PAIRS: String(number("every") ?? 50) }),
+  pairs: () => runPairs(number("every") ?? 1),
   resumes: () =>
     runTests("packages/statewright", ["double-resume"], { STATEWRIGHT_RACES: String(number("count") ?? 10_000) }),
   calls: () => runCalls(number("count") ?? 100_000, number("from") ?? 0),
@@ -66,9 +67,14 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
     const calls = await runCalls(5_000, 0);
     const aborts = await runAborts(10_000, 0);
     const conversations = await runConversations(300, 0);
-    return (await runWhole()) && killed && simulated && calls && aborts && conversations;
+    const pairs = await runPairs(100);
+    return (await runWhole()) && killed && simulated && calls && aborts && conversations && pairs;
   },
 };
+
+function runPairs(every: number): Promise<boolean> {
+  return runTests("packages/statewright", ["crash-pairs"], { STATEWRIGHT_PAIRS: String(every) });
+}
 
 const gate = gates[positionals[0] ?? ""];
 if (gate === undefined) {

@@ -1,26 +1,23 @@
 /**
  * The crash matrix: a real process dies by SIGKILL at each point of a superstep with three calls, another one goes on over
  * the same SQLite file, and a log outside of it says what has happened in the world. Each row is a test. Where a call is in
- * doubt each kind of tool is lived through, elsewhere the one that may happen once; with STATEWRIGHT_WHOLE=1 every cell. With
- * STATEWRIGHT_PAIRS=n every n-th pair of points is tried too: the process that goes on dies as well.
+ * doubt each kind of tool is lived through, elsewhere the one that may happen once; with STATEWRIGHT_WHOLE=1 every cell.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { type CrashOutcome, killAt, killInTurn, untilDone } from "@statewright/testing";
 import type { Json } from "statewright";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { inParallel } from "../support/in-parallel.ts";
+import { type Kind, kinds } from "../support/matrix-life.ts";
 
 const script = new URL("../support/matrix.ts", import.meta.url);
 const home = mkdtempSync(join(tmpdir(), "statewright-matrix-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 // Each life loads the same modules: the cache halves what a start costs.
 const timeoutMs = 120_000;
-
-/** What may be done about the effect of the tool: it may be repeated, asked for, or neither. */
-const kinds = ["idempotent", "reconciled", "once"] as const;
-type Kind = (typeof kinds)[number];
 
 /** Where in the run a row is. */
 interface Point {
@@ -99,15 +96,6 @@ function told({ stdout, effects }: CrashOutcome): Story {
   for (const { key } of of("act")) acts.set(String(key), (acts.get(String(key)) ?? 0) + 1);
   const doubts = of("answers").filter(({ key }) => key === "in_doubt").length;
   return { stdout, acts, models: of("model").length, doubts };
-}
-
-/** A few at a time: each is a process of its own. */
-async function inParallel(works: readonly (() => Promise<void>)[]): Promise<void> {
-  const waiting = [...works];
-  const worker = async (): Promise<void> => {
-    for (let work = waiting.shift(); work !== undefined; work = waiting.shift()) await work();
-  };
-  await Promise.all(Array.from({ length: Math.max(2, availableParallelism()) }, worker));
 }
 
 /** The first point of a life that a pattern fits. */
@@ -222,56 +210,3 @@ test("C20 killed again while it recovers, it ends as if it had not been", () => 
     for (const [, story] of stories) judge(kind, story, { doubt: true });
   }
 });
-
-const every = Number(process.env["STATEWRIGHT_PAIRS"] ?? 0);
-/** Of the first points, and of the second ones after each, every so many-th. */
-const step = Math.ceil(Math.sqrt(every));
-
-async function eachPair(): Promise<void> {
-  const wrong: string[] = [];
-  let [pairs, missed] = [0, 0];
-  for (const kind of kinds) {
-    const run = { script, timeoutMs, args: [kind] };
-    const deaths = (whole.get(kind)?.lives ?? []).flatMap(({ points: came }, life) =>
-      came.map((point) => ({ point, life: life + 1 })),
-    );
-    await inParallel(
-      deaths
-        .flatMap(({ point, life }, nth) => (nth % step === 0 ? [{ point, life, nth }] : []))
-        .map(({ point, life, nth }) => async () => {
-          const first = place(`${kind} first ${life} ${point}`);
-          const before = Array.from({ length: life - 1 }, () => "no such point");
-          const { lives } = await killInTurn({ ...run, folder: first, points: [...before, point] });
-          // Calls side by side do not come to the same points each time: what starts together is written together.
-          const isDead = lives[life - 1]?.signal === "SIGKILL";
-          if (!isDead) missed += 1;
-          const seconds = isDead ? (lives[life]?.points ?? []) : [];
-          for (const [at, second] of seconds.entries()) {
-            if ((at + nth / step) % step !== 0) continue;
-            pairs += 1;
-            const folder = place(`${kind} ${life} ${point} then ${second}`);
-            const story = await attempt(() => killInTurn({ ...run, folder, points: [...before, point, second] }));
-            try {
-              judgeLoosely(kind, story);
-            } catch (error) {
-              wrong.push(`${kind}: ${point} of life ${life}, then ${second}: ${String(error)}`);
-            }
-            rmSync(folder, { recursive: true, force: true });
-          }
-          rmSync(first, { recursive: true, force: true });
-        }),
-    );
-  }
-  console.log(`pairs: ${pairs}, violations: ${wrong.length}, first points that did not come again: ${missed}`);
-  expect(wrong).toEqual([]);
-  expect(pairs).toBeGreaterThan(missed);
-}
-
-if (every > 0) test("each pair of points", { timeout: 24 * 3_600_000 }, eachPair);
-
-function judgeLoosely(kind: Kind, story: Story | Error): void {
-  if (!("acts" in story)) throw story;
-  const outcome = whole.get(kind);
-  expect(story.stdout).toBe(outcome?.stdout);
-  if (kind !== "idempotent") expect([...story.acts.values()].every((count) => count === 1)).toBe(true);
-}

@@ -5,7 +5,7 @@ import type { Store } from "statewright";
 type Commit = Parameters<Store["commit"]>[0];
 
 /** The points are `before …`, `inside …`, `after …` (durable, nobody was told) and `told …`; the same name again counts up. */
-export function storeWithPoints(inner: Store): Store {
+export function storeWithPoints(inner: Store, point: (name: string) => void = crashPoint): Store {
   const seen = new Map<string, number>();
   return {
     ...inner,
@@ -14,13 +14,13 @@ export function storeWithPoints(inner: Store): Store {
       const times = (seen.get(name) ?? 0) + 1;
       seen.set(name, times);
       const own = times === 1 ? name : `${name} (${times})`;
-      crashPoint(`before ${own}`);
+      point(`before ${own}`);
       inner.commit(
-        { ...commit, events: new EventsWithPoint(commit.events ?? [], `inside ${own}`) },
+        { ...commit, events: new EventsWithPoint(commit.events ?? [], () => point(`inside ${own}`)) },
         (failure, queued) => {
-          crashPoint(`after ${own}`);
+          point(`after ${own}`);
           told(failure, queued);
-          crashPoint(`told ${own}`);
+          point(`told ${own}`);
         },
       );
     },
@@ -29,13 +29,13 @@ export function storeWithPoints(inner: Store): Store {
 
 /** Facts are what a store writes last: whoever has read all of them stands in the middle of the transaction. */
 class EventsWithPoint extends Array<NonNullable<Commit["events"]>[number]> {
-  constructor(events: NonNullable<Commit["events"]>, point: string) {
+  constructor(events: NonNullable<Commit["events"]>, point: () => void) {
     super();
     this.push(...events);
     Object.defineProperty(this, Symbol.iterator, {
       value: function* () {
         yield* events;
-        crashPoint(point);
+        point();
       },
     });
   }

@@ -1,0 +1,182 @@
+/**
+ * One life of the crash matrix, over a SQLite file: a model, three calls of one tool at the same time, one of them tried
+ * twice, an inner graph that asks a person, and a fork.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { call, say, scriptedModel } from "@statewright/testing";
+import {
+  callsOf,
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  fork,
+  type Graph,
+  getState,
+  history,
+  type Json,
+  list,
+  type Model,
+  messages,
+  resume,
+  route,
+  run,
+  START,
+  type Store,
+  sqliteStore,
+  subgraph,
+  ToolError,
+  toolNode,
+} from "statewright";
+import * as z from "zod";
+import { storeWithPoints } from "./store-with-points.ts";
+
+/** What may be done about the effect of the tool: it may be repeated, asked for, or neither. */
+export const kinds = ["idempotent", "reconciled", "once"] as const;
+export type Kind = (typeof kinds)[number];
+
+/** Where a life takes place. */
+export interface Surroundings {
+  /** What it leaves is in here: the database, and what happened in the world outside. */
+  readonly folder: string;
+  /** It came to a named point. */
+  point(name: string): void;
+  /** Something happened outside: a line of `effects.ndjson`. */
+  log(effect: Json): void;
+}
+
+const thread = "matrix";
+
+/** Live from what the folder holds to the end, and tell how both branches ended, as a line of JSON. */
+export async function liveMatrix(kind: Kind, around: Surroundings): Promise<string> {
+  const graph = matrixGraph(kind, around);
+  const store = storeWithPoints(sqliteStore(join(around.folder, "agent.db"), { durability: "normal" }), around.point);
+  try {
+    const branches = (await store.branches(thread)).map(({ name }) => name);
+    const main = await goOn(graph, store, "main", around);
+    if (!branches.includes("again")) await forkAfterTools(graph, store);
+    return JSON.stringify({ main, forked: await goOn(graph, store, "again", around) });
+  } finally {
+    store.close();
+  }
+}
+
+function matrixGraph(kind: Kind, around: Surroundings): Graph {
+  const model = modelWithPoints(around);
+  return defineGraph({
+    name: "matrix",
+    state: defineState({ messages: messages(), notes: list(z.string()) }),
+  })
+    .nodes({
+      ask: async (state, { model: askModel }) => ({
+        messages: [await askModel({ model, request: { messages: state.messages, tools: [] } })],
+      }),
+      tools: toolNode({ tools: [actOf(kind, around)] }),
+      check: subgraph(check, { input: () => ({}), output: ({ notes }) => ({ notes }) }),
+      end: (state) => ({ notes: [`${state.messages.length} messages`] }),
+    })
+    .edges({
+      [START]: "ask",
+      ask: route(["tools", "check"], (state) => {
+        const last = state.messages.at(-1);
+        return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : "check";
+      }),
+      tools: "ask",
+      check: "end",
+      end: END,
+    });
+}
+
+function modelWithPoints({ point, log }: Surroundings): Model {
+  const script = scriptedModel([
+    [call("act", { nth: 1 }), call("act", { nth: 2 }), call("act", { nth: 3 })],
+    say("All three are done."),
+  ]);
+  let asked = 0;
+  return {
+    ...script,
+    respond: async (request, options) => {
+      asked += 1;
+      log({ what: "model", said: request.messages.length });
+      point(`model asked ${asked}`);
+      const reply = await script.respond(request, options);
+      point(`model answered ${asked}`);
+      return reply;
+    },
+  };
+}
+
+function actOf(kind: Kind, { folder, point, log }: Surroundings) {
+  const act = defineTool({
+    name: "act",
+    description: "Do something outside.",
+    input: z.object({ nth: z.int() }),
+    effect: kind === "idempotent" ? "idempotent" : "once",
+    retry: { attempts: 2, on: ["unavailable"], initialMs: 1 },
+    run: async ({ nth }, { idempotencyKey, attempt }) => {
+      point(`act ${nth} begins`);
+      if (nth === 2 && attempt === 1) throw ToolError.unavailable("Not yet");
+      // One after the other, so that each has an outcome of its own.
+      for (let turn = 0; turn < nth * 5; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
+      point(`act ${nth} before its effect`);
+      log({ what: "act", key: idempotencyKey });
+      point(`act ${nth} after its effect`);
+      return `did ${idempotencyKey}`;
+    },
+  });
+  if (kind !== "reconciled") return act;
+  return {
+    ...act,
+    reconcile: (_state: unknown, { idempotencyKey }: { readonly idempotencyKey: string }) =>
+      happened(folder, idempotencyKey) ? `did ${idempotencyKey}` : undefined,
+  };
+}
+
+const check = defineGraph({
+  name: "check",
+  state: defineState({ notes: list(z.string()) }),
+  interrupts: { sure: z.object({ ok: z.boolean() }) },
+})
+  .nodes({
+    look: async (_state, { step }) => ({ notes: [await step("look", () => "looked")] }),
+    ask: async (_state, { interrupt }) => ({ notes: [(await interrupt("sure")).ok ? "sure" : "not sure"] }),
+  })
+  .edges({ [START]: "look", look: "ask", ask: END });
+
+/** Live through a branch to its end; its questions are answered as they come. */
+async function goOn(graph: Graph, store: Store, branch: string, { folder, log }: Surroundings): Promise<unknown> {
+  const options = { store, thread, branch, onceElsewhere: "reuse" } as const;
+  for (;;) {
+    const begun = (await store.head(thread, branch)) !== undefined;
+    const { interrupts } = begun ? await getState(graph, { store, thread, branch }) : { interrupts: [] };
+    const answers: Record<string, unknown> = {};
+    for (const { id, key, payload } of interrupts) {
+      log({ what: "answers", id, key });
+      answers[id] = key === "in_doubt" ? found(folder, payload) : { ok: true };
+    }
+    const { status, state } = begun
+      ? await resume(graph, { ...options, answers }).result
+      : await run(graph, options).result;
+    if (status === "done") return state;
+  }
+}
+
+async function forkAfterTools(graph: Graph, store: Store): Promise<void> {
+  for await (const entry of history(graph, { store, thread, branch: "main" })) {
+    if (!entry.nodes.includes("tools")) continue;
+    await fork(graph, { store, thread, at: entry.checkpointId, name: "again" });
+    return;
+  }
+}
+
+/** What a person finds out on the other side. */
+function found(folder: string, payload: unknown): object {
+  const { idempotencyKey } = z.object({ idempotencyKey: z.string() }).parse(payload);
+  return happened(folder, idempotencyKey) ? { happened: true, content: `did ${idempotencyKey}` } : { happened: false };
+}
+
+function happened(folder: string, key: string): boolean {
+  const effects = readFileSync(join(folder, "effects.ndjson"), { encoding: "utf8", flag: "a+" });
+  return effects.split("\n").some((line) => line.includes('"act"') && line.includes(JSON.stringify(key)));
+}
