@@ -84,6 +84,31 @@ export function createVerifier(
     )
     .pluck();
 
+  const described = db.prepare<[number, string, number], { key: number; id: string; metadata: string }>(
+    "SELECT r.key, r.id, r.metadata FROM runs r WHERE r.key > ? AND json_valid(r.metadata)" +
+      " AND r.thread = (SELECT key FROM threads WHERE id = ?) ORDER BY r.key LIMIT ?",
+  );
+  const pairs = db.prepare<[number], { name: string; value: string }>(
+    "SELECT name, value FROM run_metadata WHERE run = ?",
+  );
+
+  /** Runs by whose metadata they are not found as they should be. */
+  async function metadata(id: string, read: Read, fault: (fault: Fault) => void): Promise<void> {
+    for (let after: number | undefined = 0; after !== undefined; ) {
+      const from: number = after;
+      after = await read(() => {
+        const runs = described.all(from, id, atOnce);
+        for (const run of runs) {
+          const listed = new Map(pairs.all(run.key).map(({ name, value }) => [name, value]));
+          const own = Object.entries(JSON.parse(run.metadata) as Record<string, unknown>);
+          if (own.length !== listed.size || own.some(([name, value]) => listed.get(name) !== JSON.stringify(value)))
+            fault({ thread: id, what: `run ${run.id} is not listed under its metadata` });
+        }
+        return runs.length < atOnce ? undefined : runs.at(-1)?.key;
+      });
+    }
+  }
+
   return {
     structure: () =>
       (db.pragma("integrity_check(20)") as readonly { readonly integrity_check: string }[])
@@ -138,6 +163,7 @@ export function createVerifier(
         });
         if (after !== undefined) bodies += 1;
       }
+      await metadata(id, read, fault);
       // The row of a thread that is held lags behind its checkpoints.
       const { ahead = 0, held = 0 } = (await read(() => newest.get(id))) ?? {};
       if (ahead > 0 || (ahead < 0 && held === 0)) fault({ thread: id, what: "the newest checkpoint is not there" });

@@ -152,6 +152,20 @@ describe("lists of many threads", () => {
   });
 });
 
+test("a run that lost its place in the list by metadata is told by verify", async () => {
+  const store = sqliteStore(file);
+  const metadata = { customer: "c-7", tier: 2 };
+  await run(growing(diary, 20, 2), { store, thread: "t", input: first, metadata }).result;
+  expect(await store.verify()).toMatchObject({ faults: [] });
+  store.close();
+  change(file, (db) => db.exec("DELETE FROM run_metadata WHERE name = 'tier'"));
+  const damaged = sqliteStore(file);
+  const what = expect.stringMatching(/^run run_\w+ is not listed under its metadata$/);
+  const faults = [{ thread: "t", what }];
+  expect(await damaged.verify()).toMatchObject({ faults });
+  damaged.close();
+});
+
 test("a file whose list of threads, branches or channels is damaged is not opened", async () => {
   const store = sqliteStore(file);
   for (let index = 0; index < 5; index++) await store.claim({ ...graph, thread: `t${index}` });
