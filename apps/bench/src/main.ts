@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { allCases } from "./cases/all.ts";
 import { failures } from "./check.ts";
+import { runGuard } from "./guard/guard.ts";
 import { findHeld } from "./held.ts";
 import { runKills } from "./kills/run-kills.ts";
 import { findLeaks } from "./leaks.ts";
@@ -15,6 +16,7 @@ import { writeBetweenMarks } from "./written-page.ts";
 
 const help = `npm run bench -- [options]
   kills          kill runs of ours and of the peer in the same ways, and resume them twice; kills --help says more
+  guard          six hot paths beside what was recorded of them; guard --write records
   --only B1,B3   these cases only; "leaks" and "load" are two of them
   --rounds 7     rounds of each contender
   --no-peers     ours and the limits only, nothing is installed
@@ -32,6 +34,7 @@ const threadsForLoad = { active: [250, 500, 1_000], parked: [2_500, 5_000, 10_00
 /** Run the bench; gives the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
   if (args[0] === "kills") return runKills(args.slice(1));
+  if (args[0] === "guard") return runGuard(args.slice(1));
   const options = readOptions(args);
   if (typeof options === "string") {
     process.stderr.write(`${options}\n`);

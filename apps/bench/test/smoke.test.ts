@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { allCases } from "../src/cases/all.ts";
 import { failures } from "../src/check.ts";
+import { type Costs, measurePaths, stepsBack } from "../src/guard/guard.ts";
 import { findHeld } from "../src/held.ts";
 import { findLeaks } from "../src/leaks.ts";
 import { findLoad } from "../src/load/load.ts";
@@ -50,6 +51,37 @@ test("the exponent of linear work is 1, that of quadratic work 2", () => {
 
 test("the median of an even number of rounds lies between the two in the middle", () => {
   expect(spread([4, 1, 3, 2])).toEqual({ median: 2.5, least: 1, most: 4 });
+});
+
+describe("the guard against steps back", () => {
+  const path = "a superstep";
+  const before: Costs = { [path]: { allocated: 1_000, cpu: 0.02, bytes: 100 } };
+
+  test("measures each path that was recorded", async () => {
+    const now = await measurePaths(1, 500);
+    expect(stepsBack({}, now)).toEqual([]);
+    for (const { allocated, cpu } of Object.values(now)) {
+      expect(allocated).toBeGreaterThan(0);
+      expect(cpu).toBeGreaterThanOrEqual(0);
+    }
+  });
+
+  test("takes what is within its margins", () => {
+    expect(stepsBack({ [path]: { allocated: 1_140, cpu: 0.039, bytes: 109 } }, before)).toEqual([]);
+  });
+
+  test("names what is above them, and what was never recorded", () => {
+    expect(
+      stepsBack({ [path]: { allocated: 1_200, cpu: 0.05, bytes: 120 }, more: { allocated: 1, cpu: 1 } }, before),
+    ).toMatchInlineSnapshot(`
+        [
+          "a superstep: what it allocates is 1.20 times what was recorded (1200, was 1000), at most 1.15 is right",
+          "a superstep: what it leaves on disk is 1.20 times what was recorded (120, was 100), at most 1.1 is right",
+          "a superstep: its CPU time beside plain work is 2.50 times what was recorded (0.05, was 0.02), at most 2 is right",
+          "more was not recorded: npm run bench -- guard --write",
+        ]
+      `);
+  });
 });
 
 describe("the verdict", () => {
