@@ -1,4 +1,4 @@
-// Proves every package as its users get it: packed, judged by publint and attw, installed into an empty project,
+// Proves every package as its users get it: packed with its docs and SKILL.md, whose links hold in the tarball, judged by publint and attw, installed into an empty project,
 // imported and required on the oldest and the newest Node, and type-checked by the oldest and the newest TypeScript
 // with skipLibCheck off. The first program of the README is compiled by each TypeScript and run on each Node, against a
 // local server that speaks its provider's wire format. Needs the package registry.
@@ -8,6 +8,9 @@ import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { anthropicServer } from "../packages/statewright/test/support/anthropic-server.ts";
+import { bundlePackages } from "./bundle.mjs";
+import { packPackage } from "./pack-package.mjs";
+import { docProblems } from "./package-docs.mjs";
 
 // Everything loads on the oldest; SQLite needs the next one, and says so on the oldest instead of crashing.
 const OLDEST_NODE = "22.12.0";
@@ -41,14 +44,16 @@ process.exitCode = problems.length > 0 ? 1 : 0;
 
 async function main() {
   const folders = readdirSync("packages");
-  if (!step("types and dist", "tsc", ["-b", ...folders.map((name) => join("packages", name))])) return;
+  if (!step("types", "tsc", ["-b", ...folders.map((name) => join("packages", name))])) return;
+  await bundlePackages(".");
   const packages = folders.map((name) => {
     const folder = join("packages", name);
     return { folder, ...JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) };
   });
   const tarballs = packages.map(({ name, folder }) => {
-    step(`pack ${name}`, "pnpm", ["pack", "--out", join(project, `${slug(name)}.tgz`)], { cwd: folder });
-    return join(project, `${slug(name)}.tgz`);
+    const tarball = join(project, `${slug(name)}.tgz`);
+    attempt(`pack ${name} with its docs`, () => packPackage(folder, tarball));
+    return tarball;
   });
   if (problems.length > 0) return;
 
@@ -56,6 +61,8 @@ async function main() {
     step(`publint ${name}`, "publint", [tarballs[index], "--strict"]);
     step(`attw ${name}`, "attw", [tarballs[index], "--profile", "esm-only"]);
   });
+
+  attempt("pages, SKILL.md and links in the tarballs", () => checkDocs(packages, tarballs));
 
   const entries = packages.flatMap(({ name, exports }) => Object.keys(exports).map((entry) => name + entry.slice(1)));
   installInto(project, Object.fromEntries(packages.map(({ name }, index) => [name, `file:${tarballs[index]}`])));
@@ -108,6 +115,17 @@ async function main() {
   }
 }
 
+/** The tarballs as they are: each has its pages and its SKILL.md, and every relative link in them leads to a file beside. */
+function checkDocs(packages, tarballs) {
+  const wrong = packages.flatMap(({ name }, index) => {
+    const unpacked = join(project, "unpacked", slug(name));
+    mkdirSync(unpacked, { recursive: true });
+    const { status, stderr } = spawnSync("tar", ["-xzf", tarballs[index]], { cwd: unpacked, encoding: "utf8" });
+    return status === 0 ? docProblems(join(unpacked, "package"), name) : [`${name}: ${stderr}`];
+  });
+  if (wrong.length > 0) throw new Error(wrong.join("\n"));
+}
+
 /** Run the compiled program as its user would: the provider's own client, a file of its own, the server in place of the provider. */
 async function firstProgram(what, node, folder, isGood) {
   const server = await anthropicServer();
@@ -156,6 +174,17 @@ function nodeOf(version) {
   writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, dependencies: { [name]: version } }));
   step(`Node ${version}`, "npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], { cwd: folder });
   return join(folder, "node_modules", name, "bin", windows ? "node.exe" : "node");
+}
+
+function attempt(what, work) {
+  let failure;
+  try {
+    work();
+  } catch (error) {
+    failure = error;
+  }
+  console.log(`${failure === undefined ? "ok    " : "FAILED"} ${what}`);
+  if (failure !== undefined) problems.push(`${what} failed: ${failure.message}`);
 }
 
 function step(what, program, args, { cwd } = {}) {

@@ -5,6 +5,7 @@
 //   node scripts/run.mjs gates:sqlite        damaged, torn and hostile files by the thousand: [gate] [seed] [count]
 //   node scripts/run.mjs example <name>      one example of tools, to watch
 //   node scripts/run.mjs rules | bench | fix | boundaries | pack:check
+//   node scripts/run.mjs pack <folder>       the packages as they are published, as tarballs
 //   node scripts/run.mjs gates <gate>        simulations, mutants, kills: apps/gates/src/index.ts says which
 //
 // It has no dependencies and keeps to the syntax of Node 18, because it starts before anything is installed.
@@ -24,15 +25,20 @@ const rootPackage = readJson(join(root, "package.json"));
 
 const tasks = {
   demo: (args) => node("apps/demo/src/index.ts", args),
-  bench: (args) => node("apps/bench/src/index.ts", args),
+  async bench(args) {
+    return (await node("scripts/bundle.mjs", [])) || node("apps/bench/src/index.ts", args);
+  },
   example: (args) => node("apps/examples/src/index.ts", args),
   gates: (args) => node("apps/gates/src/index.ts", args),
   "gates:sqlite": (args) => node("packages/sqlite/test/gates/main.ts", args),
   rules: (args) => node("scripts/rules.mjs", args),
   fix: (args) => tool("biome", ["check", "--write", ".", ...args]),
+  pack: (args) => node("scripts/pack-package.mjs", args),
   "pack:check": (args) => node("scripts/pack-check.mjs", args),
   boundaries: () => tool("turbo", ["boundaries"]),
   async test(args) {
+    // Made once, before many look for it at the same time.
+    await node("scripts/bundle-for-tests.mjs", []);
     const flags = ["--continue=always", "--output-logs=errors-only", "--log-order=grouped"];
     const turbo = await tool("turbo", ["run", "check", "lint", "house", "test", ...flags, ...args]);
     // Not a task of turbo: it refuses one that calls turbo.

@@ -30,7 +30,7 @@ function pages(): string[] {
     "README.md",
     "ARCHITECTURE.md",
     ...files("docs", /\.md$/),
-    ...files("packages", /^packages\/[^/]+\/README\.md$/),
+    ...files("packages", /^packages\/[^/]+\/(README|SKILL)\.md$/),
     ...files("apps/examples", /\.md$/),
   ];
 }

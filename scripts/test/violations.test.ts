@@ -83,6 +83,11 @@ const planted: readonly { readonly file: string; readonly code: string; readonly
     code: 'import Database from "better-sqlite3";\nnew Database("");',
     refusal: "better-sqlite3 stays inside",
   },
+  {
+    file: "packages/plugins/src/host.ts",
+    code: 'import { Server } from "@modelcontextprotocol/server";\nnew Server({ name: "", version: "" });',
+    refusal: "The SDK of MCP stays inside",
+  },
   { file: "packages/sqlite/src/db.ts", code: 'import Database from "better-sqlite3";\nnew Database("");' },
   {
     file: "packages/testing/src/index2.ts",

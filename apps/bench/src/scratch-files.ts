@@ -1,5 +1,5 @@
 /** Files that a case writes: in a folder of its own, gone afterwards. */
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -16,5 +16,20 @@ export function scratchFile(name: string): ScratchFile {
     path: join(folder, name),
     bytes: () => readdirSync(folder).reduce((sum, file) => sum + statSync(join(folder, file)).size, 0),
     remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+export interface ScratchFolder {
+  readonly path: string;
+  write(name: string, text: string): void;
+  remove(): void;
+}
+
+export function scratchFolder(): ScratchFolder {
+  const path = mkdtempSync(join(tmpdir(), "statewright-bench-"));
+  return {
+    path,
+    write: (name, text) => writeFileSync(join(path, name), text),
+    remove: () => rmSync(path, { recursive: true, force: true }),
   };
 }

@@ -2,7 +2,7 @@
 import { basename, dirname } from "node:path";
 import { workspace } from "@statewright/host";
 import type { AuditState, Finding } from "./audit-state.ts";
-import { plain } from "./text.ts";
+import { inMarkdown } from "./text.ts";
 
 /** The report. Everything in it comes from the saved state. */
 export function reportOf(state: AuditState, branch: string): string {
@@ -10,11 +10,11 @@ export function reportOf(state: AuditState, branch: string): string {
   return [
     "# Audit",
     "",
-    `**${verdict?.grade ?? "no verdict"}.** ${plain(verdict?.summary ?? "")}`,
+    `**${inMarkdown(verdict?.grade ?? "no verdict")}.** ${inMarkdown(verdict?.summary ?? "")}`,
     "",
     "## Measured",
     "",
-    ...Object.entries(facts).map(([name, fact]) => `- ${name}: ${plain(fact)}`),
+    ...Object.entries(facts).map(([name, fact]) => `- ${inMarkdown(name)}: ${inMarkdown(fact)}`),
     `- parts checked: ${parts.length}`,
     "",
     "## Findings",
@@ -23,8 +23,10 @@ export function reportOf(state: AuditState, branch: string): string {
       ? ["None."]
       : ["| severity | part | finding |", "|---|---|---|", ...byGravity(findings).map(row)]),
     "",
-    ...(decision?.note === undefined ? [] : [`Note of the person who let it be written: ${plain(decision.note)}`, ""]),
-    `Written by the Statewright demo on the branch "${branch}".`,
+    ...(decision?.note === undefined
+      ? []
+      : [`Note of the person who let it be written: ${inMarkdown(decision.note)}`, ""]),
+    `Written by the Statewright demo on the branch "${inMarkdown(branch)}".`,
     "",
   ].join("\n");
 }
@@ -42,10 +44,5 @@ function byGravity(findings: readonly Finding[]): readonly Finding[] {
 }
 
 function row({ severity, part, text }: Finding): string {
-  return `| ${severity} | ${cell(part)} | ${cell(text)} |`;
-}
-
-/** Names of files may hold anything: a cell stays a cell, a line stays a line. */
-function cell(text: string): string {
-  return plain(text).replaceAll("|", "\\|");
+  return `| ${inMarkdown(severity)} | ${inMarkdown(part)} | ${inMarkdown(text)} |`;
 }

@@ -6,6 +6,11 @@ export function plain(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g, " ").trim();
 }
 
+/** Text on one line of Markdown, of which nothing is read as a sign: no link, no picture, no element of a page. */
+export function inMarkdown(text: string): string {
+  return plain(text).replace(/[\\`*_[\]<>|&~!#$]/g, (sign) => (sign === "<" ? "&lt;" : `\\${sign}`));
+}
+
 /** Text of at most `most` characters, on one line. */
 export function short(text: string, most: number): string {
   const line = plain(text);

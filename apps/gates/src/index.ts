@@ -8,9 +8,12 @@
  *   npm run gates -- resumes [--count 10000]
  *   npm run gates -- calls [--count 100000] [--from 0]
  *   npm run gates -- aborts [--count 10000] [--from 0]
+ *   npm run gates -- lines [--count 100000] [--from 0]
  *   npm run gates -- conversations [--count 1000] [--from 0]
+ *   npm run gates -- vitests   the test kit, packed, in the newest vitest 4 and 5: needs the package registry
  *   npm run gates -- whole     what `npm test` runs a share of
- *   npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts, 300 conversations,
+ *   npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts, 3,000 calls
+ *                              of plugins that write hostile lines, 300 conversations,
  *                              every hundredth pair of deaths, and the whole of the tests
  */
 import process from "node:process";
@@ -18,9 +21,11 @@ import { parseArgs } from "node:util";
 import { runAborts, runCalls } from "./calls/run-calls.ts";
 import { runConversations } from "./conversations/run-conversations.ts";
 import { runKills } from "./kills/run-kills.ts";
+import { runLines } from "./lines/run-lines.ts";
 import { runMutants } from "./mutants/run-mutants.ts";
 import { runTests, runWhole } from "./run-tests.ts";
 import { simulateMany, simulateOne } from "./simulate.ts";
+import { runVitests } from "./vitests/run-vitests.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -59,16 +64,19 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
     runTests("packages/statewright", ["double-resume"], { STATEWRIGHT_RACES: String(number("count") ?? 10_000) }),
   calls: () => runCalls(number("count") ?? 100_000, number("from") ?? 0),
   aborts: () => runAborts(number("count") ?? 10_000, number("from") ?? 0),
+  lines: () => runLines(number("count") ?? 100_000, number("from") ?? 0),
   conversations: () => runConversations(number("count") ?? 1_000, number("from") ?? 0),
+  vitests: runVitests,
   whole: runWhole,
   ci: async () => {
     const simulated = await simulateMany({ from: 0, seeds: 2_000, minutes: undefined });
     const killed = await runKills({ kills: 200, minutes: undefined, seed: 1 });
     const calls = await runCalls(5_000, 0);
     const aborts = await runAborts(10_000, 0);
+    const lines = await runLines(3_000, 0);
     const conversations = await runConversations(300, 0);
     const pairs = await runPairs(100);
-    return (await runWhole()) && killed && simulated && calls && aborts && conversations && pairs;
+    return (await runWhole()) && killed && simulated && calls && aborts && lines && conversations && pairs;
   },
 };
 

@@ -1,5 +1,5 @@
 /** How an agent ended, read from its conversation. */
-import { type AgentEnd, callsOf, finalCallName, type Message, textOf } from "@statewright/core";
+import { type AgentEnd, callsOf, finalCallName, type Message, type ToolCallBlock, textOf } from "@statewright/core";
 
 /**
  * How the conversation of an agent that is done ended: `by` its `answer`, the `length` limit that cut the answer off, the
@@ -18,10 +18,32 @@ export function endedBy(messages: readonly Message[]): AgentEnd {
   return byCondition;
 }
 
-/** The text of the answer that a conversation ends with; empty when it ends with none. */
+/**
+ * The text of the answer that a conversation ends with, which is JSON where it is an output, however the model was asked for
+ * that; empty when the conversation ends with none.
+ */
 export function answerText(messages: readonly Message[]): string {
   const last = messages.at(-1);
+  if (last?.role === "tool") return jsonOf(finalCallIn(messages));
   return last?.role === "assistant" && callsOf(last).length === 0 ? textOf(last) : "";
+}
+
+function jsonOf(call: ToolCallBlock | undefined): string {
+  return call === undefined ? "" : JSON.stringify(call.args);
+}
+
+/** The final call that a conversation ends with: the one that gave the agent's output. */
+export function finalCallIn(messages: readonly Message[]): ToolCallBlock | undefined {
+  if (messages.at(-1)?.role !== "tool") return undefined;
+  const index = messages.findLastIndex(({ role }) => role === "assistant");
+  const asked = messages[index];
+  const taken = messages.slice(index + 1).find((message) => message.role === "tool" && isTaken(message));
+  if (asked?.role !== "assistant" || taken?.role !== "tool") return undefined;
+  return callsOf(asked).find(({ id }) => id === taken.callId);
+}
+
+function isTaken({ name, terminate }: Extract<Message, { readonly role: "tool" }>): boolean {
+  return name === finalCallName && terminate === true;
 }
 
 const answered: AgentEnd = Object.freeze({ by: "answer" });

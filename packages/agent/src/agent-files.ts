@@ -12,8 +12,16 @@ export interface NamedFile {
   readonly name?: string;
 }
 
+/** A file that was uploaded to providers before: its ids, by their names, such as `{ openai: "file-1" }`. */
+export interface UploadedFile {
+  readonly uploaded: Readonly<Record<string, string>>;
+  /** Such as `application/pdf`. */
+  readonly mimeType: string;
+  readonly name?: string;
+}
+
 /** A file that goes with a person's words. */
-export type AgentFile = FileData | NamedFile;
+export type AgentFile = FileData | NamedFile | UploadedFile;
 
 /** The bytes that may go with one message: they are saved with it, and sent again with every request of the thread. */
 export const mostFileBytes: number = 20 * 2 ** 20;
@@ -23,6 +31,7 @@ export function fileBlocks(files: readonly AgentFile[]): readonly (ImageBlock | 
   let bytes = 0;
   return files.map((file, index) => {
     const who = `file ${index + 1} of the input`;
+    if (isUploaded(file)) return uploadedBlock(who, file);
     const { data, mimeType: said, name } = partsOf(who, file);
     const read = readData(who, data);
     const mimeType = typeOf(who, said ?? read.mimeType);
@@ -32,6 +41,26 @@ export function fileBlocks(files: readonly AgentFile[]): readonly (ImageBlock | 
     if (mimeType.startsWith("image/")) return { type: "image", mimeType, ...source };
     return { type: "file", mimeType, ...source, ...(name === undefined ? {} : { name }) };
   });
+}
+
+function isUploaded(file: unknown): file is { readonly [Part in keyof UploadedFile]: unknown } {
+  return typeof file === "object" && file !== null && "uploaded" in file;
+}
+
+function uploadedBlock(
+  who: string,
+  { uploaded, mimeType: said, name, ...stray }: { readonly [Part in keyof UploadedFile]: unknown },
+): ImageBlock | FileBlock {
+  const [other] = Object.keys(stray);
+  if (other !== undefined) throw unread(who, `has ${JSON.stringify(other)} beside uploaded`);
+  const ids = typeof uploaded === "object" && uploaded !== null ? Object.values(uploaded) : [];
+  if (ids.length === 0 || !ids.every((id) => typeof id === "string" && id !== ""))
+    throw unread(who, 'has no ids by the names of providers, uploaded: { openai: "file-1" }');
+  if (said !== undefined && typeof said !== "string") throw unread(who, "has a mimeType that is no text");
+  if (name !== undefined && typeof name !== "string") throw unread(who, "has a name that is no text");
+  const source = { mimeType: typeOf(who, said), uploaded: { ...(uploaded as Readonly<Record<string, string>>) } };
+  if (source.mimeType.startsWith("image/")) return { type: "image", ...source };
+  return { type: "file", ...source, ...(name === undefined ? {} : { name }) };
 }
 
 function partsOf(who: string, file: unknown): NamedFile {
@@ -157,6 +186,6 @@ function tooLarge(who: string, bytes: number): StatewrightError {
 function unread(who: string, why: string): StatewrightError {
   return new StatewrightError("invalid_input", {
     what: `${who} ${why}`,
-    next: "Give bytes, base64, a data URL or an address; { data, mimeType, name } says more of it",
+    next: "Give bytes, base64, a data URL or an address; { data, mimeType, name } says more of it, { uploaded, mimeType } names one that a provider has",
   });
 }

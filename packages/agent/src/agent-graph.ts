@@ -24,12 +24,13 @@ import { type AgentOutput, readsOutput } from "./agent-output.ts";
 import { afterModel, afterTools, afterWords, endsAfterTools } from "./agent-route.ts";
 import type { Conversation } from "./agent-state.ts";
 import { agentTurns, beginsTurns } from "./agent-turns.ts";
-import { budgetIn } from "./middleware/budget.ts";
 import { nodeOf, refusingCalls } from "./model-node.ts";
 import { tellsFinish } from "./on-finish.ts";
+import { questionsOf } from "./questions.ts";
 import type { StopWhen } from "./stop-when.ts";
+import { usualTurnLimit } from "./turn-limit.ts";
 
-/** The graph of an agent: model → tools → model, until an answer calls none. An agent that was given no tools has a model only. */
+/** The graph of an agent: model → tools → model, until an answer calls none. An agent that was given no tools, of its own or of its provider, has a model only. */
 export function agentGraph(
   given: AnyAgentOptions,
   tools: ToolRegistry<Conversation>,
@@ -56,11 +57,20 @@ export function agentGraph(
     ...(policies.length > 0 && { middleware: policies }),
     ...(output && { output: readsOutput(output.schema) }),
     ...(counts && { input: beginsTurns, private: ["agentTurns" as never] }),
-    interrupts: { approve: approval, ...questionsOf(middleware), ...clientQuestions(tools) },
+    interrupts: questionsOf(`the agent "${name}"`, [
+      { who: "what asks for a yes to calls", interrupts: { approve: approval } },
+      ...(Array.isArray(middleware) ? middleware : []).map((each) => ({
+        who: `the middleware "${each?.name}"`,
+        interrupts: each?.interrupts,
+      })),
+      { who: "a tool without a body", interrupts: clientQuestions(tools) },
+    ]),
   });
-  const model = nodeOf(options, tools, output);
+  const own = Array.isArray(middleware) ? middleware : [];
+  const model = nodeOf(options, tools, output, usualTurnLimit(own, stopWhen));
   const answerCalls = toolsOf(options, tools, output);
-  if (options.tools === undefined && answerCalls.final === undefined)
+  // A provider may ask before it runs a tool of its own: that is a call too.
+  if (options.tools === undefined && options.providerTools === undefined && answerCalls.final === undefined)
     return start.nodes({ model: refusingCalls(model) }).edges({
       [START]: "model",
       model: route(["model", END], afterWords),
@@ -80,21 +90,12 @@ function inherited(middleware: readonly Middleware[], isWanted: boolean): readon
 
 /** The agent's own middleware, behind what its options mean. */
 function withOptions(
-  { name, middleware = [], onFinish, maxTurns }: AnyAgentOptions,
+  { middleware = [], onFinish }: AnyAgentOptions,
   output: AgentOutput | undefined,
 ): readonly Middleware[] {
   const own = middleware as readonly Middleware[];
   if (!Array.isArray(own)) return own;
-  return [
-    ...(onFinish === undefined ? [] : [tellsFinish(onFinish, output)]),
-    ...(maxTurns === undefined ? [] : [turnsOf(name, maxTurns)]),
-    ...own,
-  ];
-}
-
-/** In a team each agent has turns of its own. */
-function turnsOf(agent: string, maxTurns: number): Middleware {
-  return budgetIn({ name: "maxTurns", turns: maxTurns, tree: false }, `maxTurns:${agent}`);
+  return onFinish === undefined ? own : [tellsFinish(onFinish, output), ...own];
 }
 
 function toolsOf(
@@ -107,6 +108,7 @@ function toolsOf(
     tools,
     middleware: options.middleware,
     ends: (state: Conversation) => (endsAfterTools(stopWhen, state) ? endedBy(state.messages) : undefined),
+    unconfirmed: "deny",
     ...(strategy && { strategy }),
     ...(onInvalidCall && { onInvalidCall }),
     ...(maxToolConcurrency !== undefined && { maxConcurrency: maxToolConcurrency }),
@@ -126,13 +128,6 @@ function clientQuestions(tools: ToolRegistry<Conversation>): InterruptShape {
       return spec?.client === true ? [[name, clientAnswer(spec)]] : [];
     }),
   );
-}
-
-/** What the hooks of middleware ask people. */
-function questionsOf(middleware: readonly Middleware[]): InterruptShape {
-  const questions: Record<string, InterruptShape[string]> = {};
-  if (Array.isArray(middleware)) for (const each of middleware) Object.assign(questions, each?.interrupts);
-  return questions;
 }
 
 /** What middleware keeps its facts in. What is no list is refused where the tool node is made. */

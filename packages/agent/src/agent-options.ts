@@ -14,9 +14,22 @@ import type { AnyModelNodeOptions, ModelNodeOptions } from "./model-node.ts";
 import type { OnFinish } from "./on-finish.ts";
 import type { StopWhen } from "./stop-when.ts";
 
-/** What `createAgent` takes. */
-export interface AgentOptions<Types extends StateTypes, Context, Given, AnyModel = Model, Output = never>
-  extends Omit<ModelNodeOptions<AgentState<Types>["state"], NoInfer<Context>, AnyModel>, "output"> {
+/**
+ * What `createAgent` takes. `Tools` are the names of its tools, `Choices` those that its model may have to call: where a list
+ * of tools says them, any other does not compile.
+ */
+export interface AgentOptions<
+  Types extends StateTypes,
+  Context,
+  Given,
+  AnyModel = Model,
+  Output = never,
+  Tools extends string = string,
+  Choices extends string = Tools,
+> extends Omit<
+    ModelNodeOptions<AgentState<Types>["state"], NoInfer<Context>, AnyModel, Tools, Choices>,
+    "output" | "maxTurns"
+  > {
   readonly name: string;
   /** Count up when a change of the agent must not be taken for the old one. Default 1. */
   readonly version?: number;
@@ -25,7 +38,10 @@ export interface AgentOptions<Types extends StateTypes, Context, Given, AnyModel
   readonly context?: ContextDefinition<Context, Given>;
   /** What the agent gives as `output` of its result: a schema, or a schema and how the model is asked for it. */
   readonly output?: OutputInput<Output> | OutputOptions<Output>;
-  /** How often the model is asked in a run, before the agent ends `by` this. Default: no limit; for more than that there is `budget`. */
+  /**
+   * How often the model is asked between two words of people, before the agent ends `by` this; Infinity for no limit. Default:
+   * 50, and none where the agent has a `budget` or `turnCountIs`.
+   */
   readonly maxTurns?: number;
   /** Ends the agent when calls have been answered: a condition, or several of which any does. */
   readonly stopWhen?: StopWhen<AgentState<Types>["state"]>;
@@ -66,7 +82,6 @@ export type AnyAgentOptions = AnyModelNodeOptions &
     | "limits"
     | "artifacts"
     | "maxToolCalls"
-    | "maxTurns"
     | "steering"
     | "inbox"
     | "onInvalidCall"

@@ -18,6 +18,7 @@ import {
   textOf,
   type UserMessage,
 } from "@statewright/core";
+import { finalCallIn } from "./agent-ended.ts";
 import { checkCount, checkWord } from "./check-option.ts";
 
 /** How an agent gives its output, where its schema alone does not say it. */
@@ -80,16 +81,8 @@ export function outputIn(schema: OutputSchema, messages: readonly Message[]): Re
   const last = messages.at(-1);
   if (last?.role === "assistant")
     return last.ended === undefined && callsOf(last).length === 0 ? readText(schema, last) : undefined;
-  const index = messages.findLastIndex(({ role }) => role === "assistant");
-  const asked = messages[index];
-  const taken = messages.slice(index + 1).find((message) => message.role === "tool" && isTaken(message));
-  if (asked?.role !== "assistant" || taken?.role !== "tool" || last?.role !== "tool") return undefined;
-  const call = callsOf(asked).find(({ id }) => id === taken.callId);
+  const call = finalCallIn(messages);
   return call === undefined ? undefined : schema.read(call.args);
-}
-
-function isTaken({ name, terminate }: Extract<Message, { readonly role: "tool" }>): boolean {
-  return name === finalCallName && terminate === true;
 }
 
 /** The output schema of an agent's graph: reads the output from the final state. */

@@ -19,7 +19,7 @@ type WithEnd<Result> = Result extends { readonly status: "done" }
 
 interface Ended {
   readonly ended: AgentEnd;
-  /** The text of the answer; empty when the agent ended without one. */
+  /** The text of the answer, which is JSON where the agent has an output; empty when it ended without one. */
   readonly text: string;
 }
 

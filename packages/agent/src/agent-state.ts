@@ -17,7 +17,13 @@ export interface NoState extends StateTypes {
 }
 
 /** The types of an agent's graph; `Output` is `never` for an agent without an output of its own. */
-export type AgentTypes<Types extends StateTypes, Context, Given, Output = never> = TypesWith<
+export type AgentTypes<
+  Types extends StateTypes,
+  Context,
+  Given,
+  Output = never,
+  Tools extends string = string,
+> = TypesWith<
   TypesOf<
     AgentState<Types>,
     Context,
@@ -27,7 +33,9 @@ export type AgentTypes<Types extends StateTypes, Context, Given, Output = never>
     never,
     [Output] extends [never] ? never : Output | undefined
   >,
-  "model" | "tools"
+  "model" | "tools",
+  Record<never, never>,
+  Tools
 >;
 
 /** What a finished run of an agent gives: its output, where it has one and came to it, or its state. */

@@ -4,6 +4,7 @@ import {
   checkOptions,
   isModel,
   type Middleware,
+  mayAskAboutCalls,
   optionNames,
   refuseSaidTwice,
   type StateTypes,
@@ -15,6 +16,7 @@ import { checkCount, checkFunction } from "./check-option.ts";
 import type { ModelNodeOptions } from "./model-node.ts";
 import { checkToolChoice, settingNames } from "./prepare-step.ts";
 import { checkStopWhen } from "./stop-when.ts";
+import { checkMaxTurns } from "./turn-limit.ts";
 
 const nodeOptions = optionNames<ModelNodeOptions>({
   model: true,
@@ -30,6 +32,7 @@ const nodeOptions = optionNames<ModelNodeOptions>({
   fallback: true,
   prepareStep: true,
   output: true,
+  maxTurns: true,
 });
 const agentOptions = optionNames<AgentOptions<StateTypes, unknown, unknown>>({
   name: true,
@@ -66,8 +69,9 @@ const agentOptions = optionNames<AgentOptions<StateTypes, unknown, unknown>>({
 /** Throws `invalid_option` for what no agent can be made of; graph, tools and middleware are checked where they are made. */
 export function checkAgent(options: unknown): void {
   checkOptions("createAgent", options, agentOptions);
-  const { name, state, store, stopWhen, onFinish, maxToolCalls, maxToolConcurrency, maxTurns, ...more } =
-    options as Readonly<Record<string, unknown>>;
+  const { name, state, store, stopWhen, onFinish, maxToolCalls, maxToolConcurrency, ...more } = options as Readonly<
+    Record<string, unknown>
+  >;
   const owner = typeof name === "string" ? `the agent "${name}"` : "an agent";
   checkAsking(owner, more);
   if (state !== undefined && !(typeof state === "object" && state !== null && "channels" in state))
@@ -76,7 +80,7 @@ export function checkAgent(options: unknown): void {
     throw unfit(`the store of ${owner}`, store, "memoryStore() or sqliteStore(path)");
   checkStopWhen(owner, stopWhen);
   checkFunction(owner, { onFinish });
-  checkCount(owner, { maxToolCalls, maxToolConcurrency, maxTurns });
+  checkCount(owner, { maxToolCalls, maxToolConcurrency });
   if (typeof state === "object" && state !== null && hasChannel(state, "agentTurns"))
     throw new StatewrightError("invalid_option", {
       what: `the state of ${owner} has a channel "agentTurns", in which agents count their turns`,
@@ -86,7 +90,7 @@ export function checkAgent(options: unknown): void {
 
 /**
  * Throws `invalid_option` for a tool that wants a person to be asked before each call, where no middleware of the agent could
- * ask. A hook whose middleware says that it asks nothing, `asks: []`, could not. Tools that come later are not looked at.
+ * ask. A hook whose middleware says that it asks nothing, `asks: []`, could not. Calls of tools that come later are denied.
  */
 export function checkConfirmed(
   agent: string,
@@ -94,7 +98,7 @@ export function checkConfirmed(
   middleware: readonly Middleware[],
 ): void {
   // What is no list is refused where the tool node is made.
-  if (!Array.isArray(middleware) || middleware.some(mayAsk)) return;
+  if (!Array.isArray(middleware) || middleware.some(mayAskAboutCalls)) return;
   for (const [name, { spec }] of tools) {
     if (spec.safety.confirm !== "always") continue;
     throw new StatewrightError("invalid_option", {
@@ -102,10 +106,6 @@ export function checkConfirmed(
       next: "Add confirmTools() to its middleware, or middleware of your own whose beforeTool asks, or take confirm away from the tool",
     });
   }
-}
-
-function mayAsk(middleware: Middleware | undefined): boolean {
-  return middleware?.beforeTool !== undefined && middleware.asks?.length !== 0;
 }
 
 /** Throws `invalid_option` for what no model node can be made of. */
@@ -125,6 +125,7 @@ function checkAsking(
     toolChoice,
     prepareStep,
     middleware,
+    maxTurns,
     ...policy
   }: Readonly<Record<string, unknown>>,
 ): void {
@@ -145,6 +146,7 @@ function checkAsking(
   if (providerTools !== undefined && !(Array.isArray(providerTools) && providerTools.every(isProviderTool)))
     throw unfit(`providerTools of ${owner}`, providerTools, "a list of tools that providerTool(…) makes");
   checkFunction(owner, { prepareStep });
+  checkMaxTurns(owner, maxTurns);
 }
 
 function hasChannel(state: object, name: string): boolean {

@@ -16,7 +16,9 @@ import {
   type Store,
   steer,
   type Tool,
+  type ToolNamesIn,
   type ToolRegistry,
+  toolRegistry,
   type World,
 } from "@statewright/core";
 import { agentGraph } from "./agent-graph.ts";
@@ -27,7 +29,7 @@ import { type AgentRun, type AgentStream, agentRun, agentStream } from "./agent-
 import type { AgentState, AgentTypes, Conversation, NoState, OutputOf } from "./agent-state.ts";
 import { type AgentListener, type RunsAtWork, runsAtWork } from "./agents-at-work.ts";
 import { checkAgent, checkConfirmed } from "./check-agent.ts";
-import { registryOf } from "./model-node.ts";
+import { type ChoicesOf, registryOf } from "./model-node.ts";
 
 /** What `agent.run` takes: the words, the agent's own channels beside them, and the context it declares. */
 export type AgentRunOptions<Types extends StateTypes, Context, Given> = Omit<
@@ -40,14 +42,14 @@ export type AgentRunOptions<Types extends StateTypes, Context, Given> = Omit<
     : { readonly state: Types["input"] });
 
 /** What `agent.resume` takes. */
-export type AgentResumeOptions<Types extends StateTypes, Context, Given> = Omit<
+export type AgentResumeOptions<Types extends StateTypes, Context, Given, Keys extends string = string> = Omit<
   ResumeOptions<AgentTypes<Types, Context, Given>>,
   "store" | "answers"
 > & {
   readonly store?: Store;
-  /** By interrupt key or id. Questions of middleware and of tools without a body are known when the agent runs: any key is taken here. */
+  /** By interrupt key or id. What middleware asks is known only when the agent runs: a key that nothing asks is refused then. */
   readonly answers?: NonNullable<ResumeOptions<AgentTypes<Types, Context, Given>>["answers"]> & {
-    readonly [key: string]: unknown;
+    readonly [Key in Keys]?: unknown;
   };
 };
 
@@ -65,8 +67,14 @@ export interface AgentAbortOptions {
 }
 
 /** An agent: a graph of a model node and a tool node. */
-export interface Agent<Types extends StateTypes = NoState, Context = unknown, Given = unknown, Output = never>
-  extends Graph<AgentTypes<Types, Context, Given, Output>> {
+export interface Agent<
+  Types extends StateTypes = NoState,
+  Context = unknown,
+  Given = unknown,
+  Output = never,
+  Tools extends string = string,
+  Keys extends string = string,
+> extends Graph<AgentTypes<Types, Context, Given, Output, Tools>> {
   /** The graph's input for a person's words. */
   readonly inputOf: (input: AgentInput, world?: World) => { readonly messages: readonly Message[] };
   /** Run the agent on a thread; a thread that has finished before goes on with the new words. Throws `invalid_input` for words that say nothing. */
@@ -77,7 +85,7 @@ export interface Agent<Types extends StateTypes = NoState, Context = unknown, Gi
   ): AgentStream<AgentState<Types>["state"], OutputOf<Types, Output>>;
   /** Go on with a thread after a crash, a failure, or with the answers of people. */
   resume(
-    options: AgentResumeOptions<Types, Context, Given>,
+    options: AgentResumeOptions<Types, Context, Given, Keys>,
   ): AgentRun<AgentState<Types>["state"], OutputOf<Types, Output>>;
   /** Cancel the agent's runs that this process has at work, all or those of one thread. */
   abort(options?: AgentAbortOptions): void;
@@ -91,28 +99,55 @@ export interface Agent<Types extends StateTypes = NoState, Context = unknown, Gi
   subscribe(listener: AgentListener): () => void;
 }
 
+/** What an agent may be answered by key, beside questions about calls: its tools without a body, what is asked inside, and what its middleware asks. */
+export type KeysOf<Tools, Around> = unknown extends Around ? ToolNamesIn<Tools> | `${string}.${string}` : string;
+
 /** Create an agent. Throws what `defineGraph`, `toolNode` and `toolRegistry` throw. */
-export function createAgent<Types extends StateTypes = NoState, Context = unknown, Given = unknown, Output = never>(
-  options: AgentOptions<Types, Context, Given, Model, Output>,
-): Agent<Types, Context, Given, Output> {
+export function createAgent<
+  Types extends StateTypes = NoState,
+  Context = unknown,
+  Given = unknown,
+  Output = never,
+  Tools = unknown,
+  Provided = unknown,
+  Around = unknown,
+>(
+  options: AgentOptions<
+    Types,
+    Context,
+    Given,
+    Model,
+    Output,
+    NoInfer<ToolNamesIn<Tools>>,
+    NoInfer<ChoicesOf<Tools, Provided>>
+  > & { readonly tools?: Tools; readonly providerTools?: Provided; readonly middleware?: Around },
+): Agent<Types, Context, Given, Output, ToolNamesIn<Tools>, KeysOf<Tools, Around>> {
   checkAgent(options);
   const untyped = options as AnyAgentOptions;
   const tools = registryOf(untyped.tools);
   const { name, store } = options;
   const output = untyped.output === undefined ? undefined : agentOutput(`the agent "${name}"`, untyped.output);
   const graph = agentGraph(untyped, tools, output);
-  checkConfirmed(name, tools.tools(), (untyped.middleware ?? []) as readonly Middleware[]);
-  const changeable = untyped.tools === undefined ? undefined : tools;
+  const middleware = (untyped.middleware ?? []) as readonly Middleware[];
+  const check = (all: ToolRegistry<Conversation>): void => checkConfirmed(name, all.tools(), middleware);
+  check(tools);
+  const changeable = untyped.tools === undefined ? undefined : { registry: tools, check };
   const whole = talking(graph, { name, store, tools: changeable, output: output?.schema });
-  return whole as Agent<Types, Context, Given, Output>;
+  return whole as Agent<Types, Context, Given, Output, ToolNamesIn<Tools>, KeysOf<Tools, Around>>;
 }
 
 /** What a graph needs besides to be spoken to; without `tools` they cannot be changed. */
 export interface TalkingOptions {
   readonly name: string;
   readonly store: Store | undefined;
-  readonly tools: ToolRegistry<Conversation> | undefined;
+  readonly tools: ChangeableTools | undefined;
   readonly output?: OutputSchema | undefined;
+}
+
+/** Tools that may be changed; `check` throws for those that the agent must not have. */
+interface ChangeableTools {
+  readonly registry: ToolRegistry<Conversation>;
+  readonly check: (tools: ToolRegistry<Conversation>) => void;
 }
 
 /** A graph whose state is a conversation, with the methods of an agent. */
@@ -146,7 +181,9 @@ export function talking(graph: Graph, { name, store, tools, output }: TalkingOpt
     followUp: (said: AgentSpeakOptions) => speak(graph, runs, store, "followUp", said),
     setTools: (all: readonly Tool<never, never>[]) => {
       if (tools === undefined) throw noTools(name);
-      tools.replaceAll(all as readonly Tool<Conversation>[]);
+      const given = all as readonly Tool<Conversation>[];
+      tools.check(toolRegistry(given, { names: "provider-safe" }));
+      tools.registry.replaceAll(given);
     },
     subscribe: runs.subscribe,
   };

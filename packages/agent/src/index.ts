@@ -1,6 +1,6 @@
 /** Statewright agents: a model and its tools as an ordinary graph. */
 export { endedBy } from "./agent-ended.ts";
-export { type AgentFile, type FileData, mostFileBytes, type NamedFile } from "./agent-files.ts";
+export { type AgentFile, type FileData, mostFileBytes, type NamedFile, type UploadedFile } from "./agent-files.ts";
 export type { AgentInput, AgentWords } from "./agent-input.ts";
 export type { AgentOptions } from "./agent-options.ts";
 export type { OutputOptions } from "./agent-output.ts";
@@ -21,6 +21,7 @@ export {
   type AgentRunOptions,
   type AgentSpeakOptions,
   createAgent,
+  type KeysOf,
 } from "./create-agent.ts";
 export { type BitopEvent, bitopDialect } from "./dialects/bitop.ts";
 export type { AgentStop } from "./dialects/lifecycle.ts";
@@ -99,6 +100,7 @@ export {
   summarise,
 } from "./middleware/summarise.ts";
 export { type TrimMessagesOptions, trimMessages } from "./middleware/trim-messages.ts";
+export type { ChoicesOf } from "./model-node.ts";
 export { type ModelNode, type ModelNodeOptions, modelNode } from "./model-node.ts";
 export type { AgentFinish, OnFinish } from "./on-finish.ts";
 export type { PartialOutput } from "./partial-output.ts";

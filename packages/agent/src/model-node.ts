@@ -20,7 +20,9 @@ import {
   type ToolCallBlock,
   type ToolChoice,
   type ToolMessage,
+  type ToolNamesIn,
   type ToolRegistry,
+  type TurnLimit,
   toolRegistry,
 } from "@statewright/core";
 import { endedBy } from "./agent-ended.ts";
@@ -38,20 +40,27 @@ import type { Conversation } from "./agent-state.ts";
 import { type CountedTurns, countTurn, turnOf } from "./agent-turns.ts";
 import { checkModelNode } from "./check-agent.ts";
 import { checkPrepared, type ModelSettings, type PreparedStep, type PrepareStep } from "./prepare-step.ts";
+import { turnLimit } from "./turn-limit.ts";
 
 /** What `modelNode` takes: what `createAgent` takes under the same names. */
-export interface ModelNodeOptions<State = unknown, Context = unknown, AnyModel = Model> {
+export interface ModelNodeOptions<
+  State = unknown,
+  Context = unknown,
+  AnyModel = Model,
+  Tools extends string = string,
+  Choices extends string = Tools,
+> {
   readonly model: AnyModel;
   /** What the model is told before the conversation: a text, or a function of state and context. */
   readonly instructions?: string | ((state: State, context: Context) => string);
   /** Tools, or a registry of tools: what is changed in it counts from the next request to the model on. */
   readonly tools?: readonly Tool<State, Context>[] | ToolRegistry<State, Context>;
   /** The names of the tools that the model is shown: always these, or in each turn those that the function gives. Default: all. */
-  readonly allowedTools?: readonly string[] | ((state: State, context: Context) => readonly string[]);
+  readonly allowedTools?: readonly Tools[] | ((state: State, context: Context) => readonly Tools[]);
   /** Tools that the model's provider defines, such as its web search: most of them it runs itself. */
   readonly providerTools?: readonly ProviderTool[];
   /** Whether the model may, must or must not call tools, or which one it must. Default: it may. */
-  readonly toolChoice?: ToolChoice;
+  readonly toolChoice?: ToolChoice<Choices>;
   readonly middleware?: readonly Middleware<Context, State>[];
   /** Settings of every request. */
   readonly settings?: ModelSettings;
@@ -62,15 +71,23 @@ export interface ModelNodeOptions<State = unknown, Context = unknown, AnyModel =
   /** Models that are asked, in their order, when the one before has failed for good. */
   readonly fallback?: readonly AnyModel[] | ModelFallback<AnyModel>;
   /** Decides before each request how it differs from all others. */
-  readonly prepareStep?: PrepareStep<State, Context, AnyModel>;
+  readonly prepareStep?: PrepareStep<State, Context, AnyModel, Tools, Choices>;
   /** What the agent gives: a schema, or a schema and how the model is asked for it. */
   readonly output?: OutputInput<unknown> | OutputOptions<unknown>;
+  /** How often the model is asked between two words of people, before the agent ends `by` this. Default: no limit. */
+  readonly maxTurns?: number;
 }
+
+/** What a model may have to call: a tool, the output of its agent, and any name where its provider has tools of its own. */
+export type ChoicesOf<Tools, Provided> =
+  | ToolNamesIn<Tools>
+  | typeof finalCallName
+  | (unknown extends Provided ? never : string);
 
 /** The same without the types of state and context. */
 export type AnyModelNodeOptions = Pick<
   ModelNodeOptions,
-  "model" | "providerTools" | "toolChoice" | "settings" | "retry" | "timeouts" | "fallback" | "output"
+  "model" | "providerTools" | "toolChoice" | "settings" | "retry" | "timeouts" | "fallback" | "output" | "maxTurns"
 > & {
   readonly instructions?: string | ((state: never, context: never) => string);
   readonly tools?: readonly Tool<never, never>[] | ToolRegistry<never, never>;
@@ -97,8 +114,16 @@ export function registryOf(tools: AnyModelNodeOptions["tools"] = []): ToolRegist
  * schema, `toolNode({ tools, final: finalCall(outputSchema(schema)) })`. Throws `invalid_option` for what no request can be
  * made of.
  */
-export function modelNode<State extends { readonly messages: readonly Message[] }, Context = unknown>(
-  options: ModelNodeOptions<State, Context>,
+export function modelNode<
+  State extends { readonly messages: readonly Message[] },
+  Context = unknown,
+  Tools = unknown,
+  Provided = unknown,
+>(
+  options: ModelNodeOptions<State, Context, Model, NoInfer<ToolNamesIn<Tools>>, NoInfer<ChoicesOf<Tools, Provided>>> & {
+    readonly tools?: Tools;
+    readonly providerTools?: Provided;
+  },
 ): ModelNode<State, Context> {
   checkModelNode(options);
   const untyped = options as AnyModelNodeOptions;
@@ -111,9 +136,11 @@ export function nodeOf(
   options: AnyModelNodeOptions,
   tools: ToolRegistry<Conversation>,
   output: AgentOutput | undefined,
+  usualLimit?: TurnLimit,
 ): ModelNode<Conversation> {
   const { model, toolChoice, retry = { attempts: 3 }, timeouts, fallback, prepareStep, allowedTools } = options;
-  const { providerTools } = options;
+  const { providerTools, maxTurns } = options;
+  const limit = maxTurns === undefined ? usualLimit : turnLimit(maxTurns);
   const policy = { retry, timeouts, fallback };
   const middleware = (options.middleware ?? []) as readonly Middleware[];
   const settings = toolChoice === undefined ? options.settings : { ...options.settings, toolChoice };
@@ -158,6 +185,7 @@ export function nodeOf(
           ? asking(now, undefined)
           : preparedFor(prepareStep, now, runtime).then((prepared) => asking(now, prepared)),
       ends,
+      limit,
     });
     const repair = output === undefined ? [] : repairOf(output, strategy, reply);
     return { messages: [reply, ...repair], ...countTurn(state) };

@@ -5,7 +5,7 @@ import { type AgentOutput, outputIn } from "./agent-output.ts";
 
 /** What `onFinish` is told. */
 export interface AgentFinish<State = unknown, Context = unknown, Output = unknown> {
-  /** The text of the answer; empty when the agent ended without one. */
+  /** The text of the answer, which is JSON where the agent has an output; empty when it ended without one. */
   readonly text: string;
   /** The output, where the agent has one and came to it. */
   readonly output: Output;

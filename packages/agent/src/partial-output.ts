@@ -2,7 +2,7 @@
 import { finalCallName, type OutputSchema, type RunEvent } from "@statewright/core";
 import { partialJson } from "./partial-json.ts";
 
-/** What there is of an output: any part of it may be missing. */
+/** What there is of an output: each part of it may be missing. */
 export type PartialOutput<Output> = Output extends readonly (infer Item)[]
   ? readonly PartialOutput<Item>[]
   : Output extends object

@@ -25,15 +25,15 @@ export interface StepMoment<State = unknown, Context = unknown> {
   readonly messages: readonly Message[];
 }
 
-/** What holds for one request in place of what holds for all. */
-export interface PreparedStep<AnyModel = Model> {
+/** What holds for one request in place of what holds for all. `Tools` are the names of its tools, `Choices` those that it may have to call. */
+export interface PreparedStep<AnyModel = Model, Tools extends string = string, Choices extends string = Tools> {
   readonly model?: AnyModel | undefined;
   readonly instructions?: string | undefined;
   /** The conversation as this request shows it; what is saved stays as it is. */
   readonly messages?: readonly Message[] | undefined;
   /** Names of the tools that the model is shown. */
-  readonly allowedTools?: readonly string[] | undefined;
-  readonly toolChoice?: ToolChoice | undefined;
+  readonly allowedTools?: readonly Tools[] | undefined;
+  readonly toolChoice?: ToolChoice<Choices> | undefined;
   /** Laid over the agent's settings, one by one. */
   readonly settings?: ModelSettings | undefined;
 }
@@ -42,9 +42,15 @@ export interface PreparedStep<AnyModel = Model> {
  * Decide how the next request differs from all others. It is called once for each turn, and again for a turn that a crash
  * repeats: it should give the same for the same state, and do nothing else.
  */
-export type PrepareStep<State = unknown, Context = unknown, AnyModel = Model> = (
+export type PrepareStep<
+  State = unknown,
+  Context = unknown,
+  AnyModel = Model,
+  Tools extends string = string,
+  Choices extends string = Tools,
+> = (
   moment: StepMoment<State, Context>,
-) => PreparedStep<AnyModel> | undefined | Promise<PreparedStep<AnyModel> | undefined>;
+) => PreparedStep<AnyModel, Tools, Choices> | undefined | Promise<PreparedStep<AnyModel, Tools, Choices> | undefined>;
 
 const stepNames = optionNames<PreparedStep>({
   model: true,

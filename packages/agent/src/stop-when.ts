@@ -26,7 +26,17 @@ export function turnCountIs(count: number): StopCondition {
       what: `turnCountIs got ${JSON.stringify(count)}`,
       next: "Give a whole number from 1",
     });
-  return ({ turns }) => turns >= count;
+  const isReached: StopCondition = ({ turns }) => turns >= count;
+  counting.add(isReached);
+  return isReached;
+}
+
+const counting: WeakSet<StopCondition<never>> = new WeakSet();
+
+/** Whether one of the conditions is {@link turnCountIs}: such an agent has its limit. */
+export function countsTurns(stopWhen: StopWhen<never> | undefined): boolean {
+  if (stopWhen === undefined) return false;
+  return (typeof stopWhen === "function" ? [stopWhen] : stopWhen).some((condition) => counting.has(condition));
 }
 
 /** End when the last message of the model called one of these tools, and the call is answered. */

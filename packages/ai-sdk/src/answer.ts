@@ -1,7 +1,8 @@
 /** The answer to a call, as a part of a prompt. */
-import type { ContentBlock, FileBlock, ImageBlock, ToolMessage } from "@statewright/core";
+import { type ContentBlock, type FileBlock, type ImageBlock, type ToolMessage, wordsOf } from "@statewright/core";
 import { sentId, sentName } from "./call-names.ts";
 import type { Destination } from "./destination.ts";
+import type { ApprovalOf } from "./dialect.ts";
 import { mediaText, sourceOf, titleOf, withBytes } from "./media.ts";
 import { present, sentBack } from "./plain.ts";
 import { type FilePart, filePart, type Output, type ResultPart, refusal, type TextPart } from "./prompt-parts.ts";
@@ -18,6 +19,18 @@ export function resultPart<Data, Media>(
     output: outputOf(message, to),
     ...sentBack(message.provider),
   };
+}
+
+/** The answer to a provider that asked before it runs a call: yes, or no and why. */
+export function approvalPart<Data, Media>(
+  { isError, content }: ToolMessage,
+  approvalId: string | undefined,
+  { dialect }: Destination<Data, Media, unknown>,
+): ApprovalOf<Media> | undefined {
+  if (approvalId === undefined) return undefined;
+  const reason = content.map((block) => wordsOf(block) ?? "").join("\n");
+  const said = { type: "tool-approval-response" as const, approvalId, approved: !isError };
+  return dialect.approval(isError && reason !== "" ? { ...said, reason } : said);
 }
 
 /** Where answers are text only: the files of one, after a line that says whose they are, for a message of the user behind it. */
@@ -46,7 +59,7 @@ function outputOf<Data, Media>(
   // No specification has an error with files in it, so that those of a failed tool are only named.
   if (!isError && !textOnly && content.some(isMedia))
     return { type: "content", value: content.map((block) => contentPart(block, to)) };
-  const texts = content.map((block) => (isMedia(block) ? named(block, !isError && textOnly) : blockText(block)));
+  const texts = content.map((block) => (isMedia(block) ? named(block, !isError && textOnly) : (wordsOf(block) ?? "")));
   return { type: isError ? "error-text" : "text", value: texts.join("\n") };
 }
 
@@ -54,7 +67,7 @@ function contentPart<Data, Media>(
   given: ContentBlock,
   to: Destination<Data, Media, unknown>,
 ): { type: "text"; text: string } | Media {
-  if (!isMedia(given)) return { type: "text", text: blockText(given) };
+  if (!isMedia(given)) return { type: "text", text: wordsOf(given) ?? "" };
   const block = withBytes(given);
   const { answerMedia } = to.rules;
   const why = refusal(block, answerMedia === "none" ? undefined : answerMedia, to);
@@ -73,17 +86,4 @@ function contentPart<Data, Media>(
 
 function named(block: ImageBlock | FileBlock, below: boolean): string {
   return below ? `[${titleOf(block)}, shown below]` : mediaText(block, "unseen");
-}
-
-function blockText(block: ContentBlock): string {
-  switch (block.type) {
-    case "text":
-      return block.text;
-    case "json":
-      return JSON.stringify(block.value);
-    case "artifact":
-      return block.preview;
-    default:
-      return "";
-  }
 }

@@ -73,6 +73,7 @@ function blockParts<Data, Media, Other>(
     case "file":
       return [own === "said" ? filePart(block, undefined, { ...to, takesUrl: always }) : assistantFile(block, to)];
     case "call":
+      if (isAskedByProvider(block, own, to)) return [askedPart(block, to)];
       return [callPart(own !== undefined ? block : { ...block, provider: forStrangers(block.provider, to) }, to)];
     default:
       return [];
@@ -111,6 +112,41 @@ function callPart(block: ToolCallBlock, { client }: Destination<unknown, unknown
     toolName: sentName(block.name),
     input: block.raw === undefined && isObject(block.args) ? block.args : {},
     ...sentBack(block.provider),
+  };
+}
+
+/** The approvals that a message asks for, by the ids of their calls, where the model that is asked is the one that wants them. */
+export function approvalsIn(
+  message: AssistantMessage,
+  to: Destination<unknown, unknown, unknown>,
+): readonly (readonly [call: string, approval: string])[] {
+  const own = ownOf(message, to);
+  return message.content.flatMap((block) =>
+    block.type === "call" && isAskedByProvider(block, own, to) ? [[block.id, block.approval] as const] : [],
+  );
+}
+
+function isAskedByProvider(
+  block: ToolCallBlock,
+  own: Own,
+  { dialect }: Destination<unknown, unknown, unknown>,
+): block is ToolCallBlock & { readonly approval: string } {
+  return block.approval !== undefined && own !== undefined && dialect.takesApprovals;
+}
+
+/** A call that the provider runs when it may. */
+function askedPart(
+  { id, name, args, raw, provider }: ToolCallBlock,
+  { client }: Destination<unknown, unknown, unknown>,
+): CallPart {
+  const input = raw === undefined && isObject(args) ? args : {};
+  return {
+    type: "tool-call",
+    toolCallId: sentId(client, id),
+    toolName: name,
+    input,
+    providerExecuted: true,
+    ...sentBack(provider),
   };
 }
 

@@ -38,8 +38,15 @@ export function withBytes<Block extends MediaBlock>(block: Block): Block {
 }
 
 /** Where the bytes are, and nothing else. */
-export function sourceOf({ data, url }: MediaBlock): MediaSource {
+export function sourceOf({ data, url, uploaded }: MediaBlock): MediaSource {
+  if (uploaded !== undefined) return { uploaded };
   return url === undefined ? { data: data ?? "" } : { url };
+}
+
+/** Whether a provider keeps a file: a client looks for the id under the name of its provider, or of the one whose ways it has. */
+export function isKeptBy(client: string, family: string | undefined, { uploaded = {} }: MediaBlock): boolean {
+  const [name = client] = client.split(".");
+  return Object.hasOwn(uploaded, name) || (family !== undefined && Object.hasOwn(uploaded, family));
 }
 
 /** What stands in place of a file: the text of one that is text, otherwise what it was and where it is. */

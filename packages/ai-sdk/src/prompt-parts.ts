@@ -1,7 +1,7 @@
 /** The parts of a prompt, as all specifications spell them, and those that stand in messages of users and assistants alike. */
 import type { FileBlock, ImageBlock, Json, JsonObject } from "@statewright/core";
 import type { Destination } from "./destination.ts";
-import { mediaText, sourceOf, titleOf, withBytes } from "./media.ts";
+import { isKeptBy, mediaText, sourceOf, titleOf, withBytes } from "./media.ts";
 import { type ProviderOptions, present, sentBack } from "./plain.ts";
 
 export type WithOptions = { providerOptions?: ProviderOptions };
@@ -41,8 +41,12 @@ export function textPart(
 export function refusal(
   block: ImageBlock | FileBlock,
   taken: RegExp | undefined,
-  { takesUrl }: Destination<unknown, unknown, unknown>,
+  { client, rules, dialect, takesUrl }: Destination<unknown, unknown, unknown>,
 ): string | undefined {
+  if (block.uploaded !== undefined)
+    return dialect.takesUploads && isKeptBy(client, rules.family, block)
+      ? undefined
+      : `the provider of the model does not have ${titleOf(block)}, which was uploaded to ${Object.keys(block.uploaded).join(", ")}`;
   if (block.url !== undefined)
     return takesUrl(block.mimeType, block.url)
       ? undefined

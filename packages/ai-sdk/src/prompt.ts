@@ -1,8 +1,9 @@
 /** Canonical messages as the prompt of a language model: the same order, ids, metadata and bytes, as far as its client takes them. */
 import type { Message, ModelRequest, SystemMessage, UserMessage } from "@statewright/core";
-import { resultPart, shownBelow } from "./answer.ts";
-import { type AssistantPart, assistantParts } from "./assistant-parts.ts";
+import { approvalPart, resultPart, shownBelow } from "./answer.ts";
+import { type AssistantPart, approvalsIn, assistantParts } from "./assistant-parts.ts";
 import type { Destination } from "./destination.ts";
+import type { ApprovalOf } from "./dialect.ts";
 import { sentBack } from "./plain.ts";
 import { type FilePart, filePart, type ResultPart, type TextPart, textPart, type WithOptions } from "./prompt-parts.ts";
 
@@ -11,7 +12,7 @@ export type PromptMessage<Data, Media, Own> =
   | ({ role: "system"; content: string } & WithOptions)
   | { role: "user"; content: (TextPart | FilePart<Data>)[] }
   | { role: "assistant"; content: AssistantPart<Data, Media, Own>[] }
-  | { role: "tool"; content: ResultPart<Media>[] };
+  | { role: "tool"; content: (ResultPart<Media> | ApprovalOf<Media>)[] };
 
 /**
  * The prompt of a request. Answers to the calls of one message stand in one message. Messages without anything to send are
@@ -31,10 +32,13 @@ export function promptOf<Data, Media, Own>(
     if (files.length > 0) prompt.push({ role: "user", content: files });
     files = [];
   };
+  const approvals = new Map<string, string>();
   for (const message of request.messages) {
+    if (message.role === "assistant")
+      for (const [call, approval] of approvalsIn(message, to)) approvals.set(call, approval);
     if (message.role !== "tool") showFiles();
     const begun = prompt.some(({ role }) => role !== "system");
-    const next = promptMessage(message, begun, to);
+    const next = promptMessage(message, begun, approvals, to);
     if (next.content.length === 0 && !("providerOptions" in next)) continue;
     const last = prompt.at(-1);
     if (next.role === "tool" && last?.role === "tool") last.content.push(...next.content);
@@ -56,6 +60,7 @@ function opening<Data>(): { role: "user"; content: (TextPart | FilePart<Data>)[]
 function promptMessage<Data, Media, Own>(
   message: Message,
   begun: boolean,
+  approvals: ReadonlyMap<string, string>,
   to: Destination<Data, Media, Own>,
 ): PromptMessage<Data, Media, Own> {
   switch (message.role) {
@@ -65,8 +70,10 @@ function promptMessage<Data, Media, Own>(
       return { role: "user", content: userParts(message, to) };
     case "assistant":
       return { role: "assistant", content: assistantParts(message, to) };
-    case "tool":
-      return { role: "tool", content: [resultPart(message, to)] };
+    case "tool": {
+      const approval = approvalPart(message, approvals.get(message.callId), to);
+      return { role: "tool", content: [approval ?? resultPart(message, to)] };
+    }
   }
 }
 

@@ -13,7 +13,7 @@ import type {
 } from "@statewright/core";
 import { callLog, parsed } from "./call-log.ts";
 import { type KeptPart, type ReplyNotes, savedNotes } from "./notes.ts";
-import { merged, ownKey, plain, plainObject, present } from "./plain.ts";
+import { isObject, merged, ownKey, plain, plainObject, present } from "./plain.ts";
 import type { Part, StreamPart } from "./stream-part.ts";
 import { warningText } from "./warning-text.ts";
 
@@ -121,6 +121,9 @@ export function growReply({ client, model, messages, delta, warn }: GrowsFor): G
         items.push(block);
         return;
       }
+      case "tool-approval-request":
+        askedAbout(items, part, delta);
+        return;
       case "tool-result":
         if (!("preliminary" in part && part.preliminary === true)) keep(part);
         return;
@@ -221,6 +224,32 @@ function describe(block: Draft<TextBlock> | Draft<ReasoningBlock>, metadata: unk
   if (provider !== undefined) block.provider = provider;
 }
 
+/** The call that a provider would run, and asks about, becomes a call of ours: somebody answers it. One that nobody knows is kept. */
+function askedAbout(items: Item[], part: Part<"tool-approval-request">, delta: GrowsFor["delta"]): void {
+  const { approvalId, toolCallId } = part;
+  const at = items.findLastIndex((item) => "kept" in item && isCallOf(item.kept, toolCallId));
+  const item = items[at];
+  if (item === undefined || !("kept" in item)) {
+    items.push({ kept: plainObject(part) ?? {} });
+    return;
+  }
+  const { toolName, input = {}, providerMetadata } = item.kept;
+  const block = {
+    type: "call" as const,
+    id: toolCallId,
+    name: String(toolName),
+    ...(isObject(input) ? { args: input } : { args: null, raw: JSON.stringify(input) }),
+    approval: approvalId,
+    ...present({ provider: merged(plainObject(providerMetadata), part.providerMetadata) }),
+  };
+  items[at] = block;
+  delta?.({ type: "call", id: block.id, name: block.name, argsText: JSON.stringify(input) });
+}
+
+function isCallOf({ type, toolCallId }: JsonObject, id: string): boolean {
+  return type === "tool-call" && toolCallId === id;
+}
+
 function ranInput(input: unknown): Json {
   if (typeof input !== "string") return plain(input) ?? {};
   return input.trim() === "" ? {} : (parsed(input) ?? input);
@@ -231,10 +260,21 @@ function fileItem(part: Part<"file">): Item {
   const { mediaType, data } = part;
   const provider = plainObject("providerMetadata" in part ? part.providerMetadata : undefined);
   const source = typeof data === "string" || data instanceof Uint8Array ? { type: "data" as const, data } : data;
+  const uploaded = uploadedIn(source);
+  if (uploaded !== undefined) return { type: "file", mimeType: mediaType, uploaded, ...present({ provider }) };
   if (source.type !== "data" && source.type !== "url") return { kept: plainObject(part) ?? {} };
   const rest = { type: "file" as const, mimeType: mediaType, ...present({ provider }) };
   if (source.type === "data") return { ...rest, data: base64(source.data) };
   return { ...rest, url: ("originalUrl" in source ? source.originalUrl : undefined) ?? String(source.url) };
+}
+
+/** The ids of a file that its provider keeps: no specification has them in a reply yet, and all unions are open. */
+function uploadedIn(source: { readonly type: string }): Readonly<Record<string, string>> | undefined {
+  const { type, reference } = source as { readonly type: string; readonly reference?: unknown };
+  const ids = type === "reference" ? plainObject(reference) : undefined;
+  return ids !== undefined && Object.values(ids).every((id) => typeof id === "string")
+    ? (ids as Readonly<Record<string, string>>)
+    : undefined;
 }
 
 function base64(data: string | Uint8Array): string {

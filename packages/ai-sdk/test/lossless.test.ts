@@ -1,6 +1,15 @@
 /** Random conversations through a model and back: what its provider said goes back to it part by part, in every specification. */
 import type { LanguageModelV2StreamPart, LanguageModelV3StreamPart, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import type { ContentBlock, Json, JsonObject, Message, Model, ModelReply, UserMessage } from "@statewright/core";
+import {
+  type ContentBlock,
+  type Json,
+  type JsonObject,
+  type Message,
+  type Model,
+  type ModelReply,
+  type UserMessage,
+  wordsOf,
+} from "@statewright/core";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { aiModel } from "../src/index.ts";
@@ -14,7 +23,7 @@ interface Said {
   readonly stream: readonly object[];
   readonly back: readonly object[];
   /** The call that it makes, which somebody must answer. */
-  readonly call?: { readonly id: string; readonly name: string };
+  readonly call?: { readonly id: string; readonly name: string; readonly approval?: string };
 }
 
 const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 });
@@ -111,6 +120,36 @@ const ranByProvider = fc
     };
   });
 
+/** A call that the provider would run, and asks about. */
+const askedAbout = fc.tuple(object, metadata).map(
+  ([input, provider]) =>
+    (id: string): Said => ({
+      stream: [
+        {
+          type: "tool-call",
+          toolCallId: id,
+          toolName: "mcp.search",
+          input: JSON.stringify(input),
+          providerExecuted: true,
+          dynamic: true,
+          ...told(provider),
+        },
+        { type: "tool-approval-request", approvalId: `approval_${id}`, toolCallId: id },
+      ],
+      back: [
+        {
+          type: "tool-call",
+          toolCallId: id,
+          toolName: "mcp.search",
+          input,
+          providerExecuted: true,
+          ...options(provider),
+        },
+      ],
+      call: { id, name: "mcp.search", approval: `approval_${id}` },
+    }),
+);
+
 const drawn = (spec: Spec) =>
   fc.tuple(bytes, metadata).map(
     ([data, provider]) =>
@@ -141,11 +180,13 @@ const ofV4 = fc.tuple(bytes, metadata).map(
         { type: "custom", kind: "made.compaction", ...told(provider) },
         { type: "reasoning-file", mediaType: "image/png", data: { type: "data", data }, ...told(provider) },
         { type: "file", mediaType: "image/png", data: { type: "url", url: new URL("https://files.example/1.png") } },
+        { type: "file", mediaType: "application/pdf", data: { type: "reference", reference: { made: "file-9" } } },
       ],
       back: [
         { type: "custom", kind: "made.compaction", ...options(provider) },
         { type: "reasoning-file", mediaType: "image/png", data: { type: "data", data }, ...options(provider) },
         { type: "file", mediaType: "image/png", data: { type: "url", url: new URL("https://files.example/1.png") } },
+        { type: "file", mediaType: "application/pdf", data: { type: "reference", reference: { made: "file-9" } } },
       ],
     }),
 );
@@ -154,7 +195,22 @@ const ofV4 = fc.tuple(bytes, metadata).map(
 function shown(spec: Spec) {
   const data = (given: string) => (spec === "v4" ? { type: "data", data: given } : given);
   const address = new URL("https://a.example/1.png");
+  const uploaded = fc.tuple(text, metadata).map(([id, provider]) => ({
+    block: {
+      type: "file" as const,
+      mimeType: "application/pdf",
+      uploaded: { made: id, other: "x" },
+      ...(provider && { provider }),
+    },
+    part: {
+      type: "file",
+      mediaType: "application/pdf",
+      data: { type: "reference", reference: { made: id, other: "x" } },
+      ...options(provider),
+    },
+  }));
   return fc.oneof(
+    ...(spec === "v4" ? [uploaded] : []),
     fc.tuple(text, metadata).map(([said, provider]) => ({
       block: { type: "text" as const, text: said, ...(provider && { provider }) },
       part: { type: "text", text: said, ...options(provider) },
@@ -190,6 +246,10 @@ const answered = (spec: Spec) =>
     })),
   );
 
+function wordsIn(content: readonly ContentBlock[]): string {
+  return content.map((block) => wordsOf(block) ?? "").join("\n");
+}
+
 function imageIn(spec: Spec, data: string): object {
   if (spec === "v4") return { type: "file", mediaType: "image/png", data: { type: "data", data } };
   return { type: spec === "v3" ? "image-data" : "media", mediaType: "image/png", data };
@@ -203,6 +263,7 @@ function turnsOf(spec: Spec) {
     ranByProvider,
     drawn(spec),
     ...(spec === "v4" ? [ofV4] : []),
+    ...(spec === "v2" ? [] : [askedAbout]),
   );
   const turn = fc.record({
     person: fc.array(shown(spec), { minLength: 1, maxLength: 3 }),
@@ -265,7 +326,16 @@ test.each<Spec>(["v2", "v3", "v4"])(
           const output = failed ? { ...answer.output, type: `error-${answer.output.type}` } : answer.output;
           expected.push({
             role: "tool",
-            content: calls.map(({ id, name }) => ({ type: "tool-result", toolCallId: id, toolName: name, output })),
+            content: calls.map(({ id, name, approval: approvalId }) =>
+              approvalId === undefined
+                ? { type: "tool-result", toolCallId: id, toolName: name, output }
+                : {
+                    type: "tool-approval-response",
+                    approvalId,
+                    approved: !failed,
+                    ...(failed ? { reason: wordsIn(answer.content) } : {}),
+                  },
+            ),
           });
         }
         const { model, prompt } = modelThatSays(spec, []);

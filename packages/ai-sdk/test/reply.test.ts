@@ -218,12 +218,21 @@ describe("what is no block of ours", () => {
     expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part: { type: "hologram", depth: 3 } }] } });
   });
 
-  test("a file that is neither bytes nor an address is kept", async () => {
-    const part = {
-      type: "file" as const,
-      mediaType: "image/png",
-      data: { type: "reference", reference: { made: "f1" } },
-    };
+  test("a file that its provider keeps is a block with its id", async () => {
+    const data = { type: "reference", reference: { made: "f1" } };
+    const reply = await replyV4({ type: "file", mediaType: "image/png", data } as never);
+    expect(reply.content).toEqual([{ type: "file", mimeType: "image/png", uploaded: { made: "f1" } }]);
+  });
+
+  test("an approval that is asked for a call that nobody has made is kept", async () => {
+    const part = { type: "tool-approval-request" as const, approvalId: "a1", toolCallId: "c1" };
+    const reply = await replyV4(part);
+    expect([reply.content, reply.finish]).toEqual([[], "stop"]);
+    expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part }] } });
+  });
+
+  test("a file that is neither bytes nor an address nor an id is kept", async () => {
+    const part = { type: "file" as const, mediaType: "image/png", data: { type: "hologram", depth: 3 } };
     const reply = await replyV4(part as never);
     expect(reply.content).toEqual([]);
     expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part }] } });

@@ -28,8 +28,9 @@ export type {
   OpenLongTerm,
 } from "./base/long-term.ts";
 export { checkOptions, optionNames } from "./base/options.ts";
+export { printable } from "./base/printable.ts";
 export type { RetryPolicy } from "./base/retry.ts";
-export type { Schema, SchemaInput, SchemaIssue, SchemaOutput } from "./base/schema.ts";
+export { type Schema, type SchemaInput, type SchemaIssue, type SchemaOutput, schemaWhere } from "./base/schema.ts";
 export type { Clock, Schedule } from "./base/time.ts";
 export { type Log, type LogLevel, type Random, systemWorld, type World } from "./base/world.ts";
 export type {
@@ -72,6 +73,7 @@ export type {
   Claim,
   ClaimRequest,
   Commit,
+  LineJournal,
   MetadataFilter,
   PruneWrite,
   QuestionFilter,
@@ -127,6 +129,7 @@ export {
   type GraphOrLater,
   type GraphToolOptions,
   graphTool,
+  graphToolParts,
 } from "./define/graph-tool.ts";
 export {
   type AgentEnds,
@@ -144,6 +147,7 @@ export {
   type StepRuntime,
   type TaskNode,
   type TaskPolicy,
+  type TurnLimit,
   task,
 } from "./define/node.ts";
 export { type CacheEntry, memoryCache, type NodeCache } from "./define/node-cache.ts";
@@ -151,6 +155,7 @@ export { type SubgraphBody, type SubgraphOptions, type SubgraphPersistence, subg
 export {
   type InvalidCall,
   type InvalidCallPolicy,
+  type ToolNamesIn,
   type ToolNode,
   type ToolNodeOptions,
   type ToolStrategy,
@@ -177,6 +182,7 @@ export {
   type ThreadState,
 } from "./inspect/state.ts";
 export { type WaitingFilter, type WaitingQuestion, waiting } from "./inspect/waiting.ts";
+export { machineAfter, type WalkedPath, type WalkedPaths, walkPaths } from "./inspect/walk-paths.ts";
 export {
   checkCallPolicy,
   type ModelCallPolicy,
@@ -187,7 +193,7 @@ export {
 } from "./model/call-policy.ts";
 export type { LostAttempt } from "./model/lost-attempt.ts";
 export type * from "./model/message.ts";
-export { callsOf, textOf } from "./model/message.ts";
+export { callsOf, textOf, wordsOf } from "./model/message.ts";
 export type {
   Model,
   ModelCallOptions,
@@ -307,7 +313,10 @@ export {
   type Middleware,
   type MiddlewareRuntime,
   type ModelHookRuntime,
+  mayAskAboutCalls,
   modify,
+  type OutgoingRequest,
+  type RequestEnded,
   respond,
   type WritingRuntime,
 } from "./tool/middleware.ts";

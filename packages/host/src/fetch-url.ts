@@ -44,7 +44,53 @@ export interface FetchResult {
   readonly truncated: boolean;
 }
 
+/** What is asked of one URL whose answer is read as it comes. */
+export type OpenOptions = Omit<FetchOptions, "maxBytes" | "maxRedirects" | "onBytes">;
+
+/** An answer that is read as it comes. */
+export interface OpenedUrl {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The body; whoever stops reading ends the connection. Nothing bounds it: its reader does. */
+  readonly body: IncomingMessage;
+  /** Let go of the connection. */
+  end(): void;
+}
+
 const redirects = new Set([301, 302, 303, 307, 308]);
+
+/**
+ * Ask a URL and give its answer as soon as it begins, a redirect too: nothing is followed. `timeoutMs` is for the beginning,
+ * `signal` for all of it. Throws what {@link fetchUrl} throws.
+ */
+export async function openUrl(url: string, options: OpenOptions = {}): Promise<OpenedUrl> {
+  const { timeoutMs = 30_000, signal, world = systemWorld() } = options;
+  if (signal?.aborted) throw new HostError("cancelled", "The request was cancelled.");
+  const stop = new AbortController();
+  const cancelTimer = world.schedule.after(timeoutMs, () => stop.abort(tooSlow(url, timeoutMs)));
+  const onAbort = () => stop.abort(new HostError("cancelled", "The request was cancelled."));
+  signal?.addEventListener("abort", onAbort, { once: true });
+  const release = () => signal?.removeEventListener("abort", onAbort);
+  try {
+    const ask: Ask = {
+      url: parsed(url),
+      method: options.method ?? "GET",
+      headers: options.headers ?? {},
+      body: options.body,
+    };
+    const addresses = await until(stop.signal, allowedAddresses(ask.url, options));
+    const { response, end } = await until(stop.signal, send(ask, addresses, stop.signal));
+    response.once("close", release);
+    refuseEncoded(ask.url, response);
+    return { status: response.statusCode ?? 0, headers: headersOf(response), body: response, end };
+  } catch (error) {
+    release();
+    stop.abort();
+    throw error;
+  } finally {
+    cancelTimer();
+  }
+}
 
 /**
  * Ask a URL of http or https. Throws `denied` for what must not be asked, `not_found` for a name without address, `timeout`,
@@ -54,14 +100,7 @@ export async function fetchUrl(url: string, options: FetchOptions = {}): Promise
   const { timeoutMs = 30_000, maxRedirects = 5, signal, world = systemWorld() } = options;
   if (signal?.aborted) throw new HostError("cancelled", "The request was cancelled.");
   const stop = new AbortController();
-  const cancelTimer = world.schedule.after(timeoutMs, () =>
-    stop.abort(
-      new HostError(
-        "timeout",
-        `${hostOf(url)} did not answer within ${timeoutMs} ms. Try later, or give it more time.`,
-      ),
-    ),
-  );
+  const cancelTimer = world.schedule.after(timeoutMs, () => stop.abort(tooSlow(url, timeoutMs)));
   const onAbort = () => stop.abort(new HostError("cancelled", "The request was cancelled."));
   signal?.addEventListener("abort", onAbort, { once: true });
   let ask: Ask = {
@@ -109,6 +148,13 @@ function parsed(text: string, base?: URL): URL {
   if (url.username !== "" || url.password !== "")
     throw new HostError("denied", `The URL of ${url.hostname} holds a name or a password. Leave them out.`);
   return url;
+}
+
+function tooSlow(url: string, timeoutMs: number): HostError {
+  return new HostError(
+    "timeout",
+    `${hostOf(url)} did not answer within ${timeoutMs} ms. Try later, or give it more time.`,
+  );
 }
 
 function hostOf(url: string): string {
@@ -203,9 +249,7 @@ async function received(
   { maxBytes = 2 ** 20, onBytes }: FetchOptions,
   signal: AbortSignal,
 ): Promise<FetchResult> {
-  const encoding = response.headers["content-encoding"] ?? "identity";
-  if (encoding !== "identity")
-    throw new HostError("io", `${url.hostname} answers in the encoding ${encoding}, though it was asked for none.`);
+  refuseEncoded(url, response);
   const chunks: Buffer[] = [];
   let total = 0;
   try {
@@ -218,14 +262,25 @@ async function received(
   } catch (error) {
     throw signal.aborted ? asError(signal.reason) : ioError(url.hostname, error);
   }
-  const headers = Object.entries(response.headers).map(([name, value]) => [name, [value ?? ""].flat().join(", ")]);
   return {
     status: response.statusCode ?? 0,
     url: url.href,
-    headers: Object.fromEntries(headers),
+    headers: headersOf(response),
     body: Buffer.concat(chunks).subarray(0, maxBytes),
     truncated: total > maxBytes,
   };
+}
+
+/** What was asked for without an encoding is not unpacked: a few bytes could become very many. */
+function refuseEncoded(url: URL, { headers }: IncomingMessage): void {
+  const encoding = headers["content-encoding"] ?? "identity";
+  if (encoding !== "identity")
+    throw new HostError("io", `${url.hostname} answers in the encoding ${encoding}, though it was asked for none.`);
+}
+
+function headersOf(response: IncomingMessage): Record<string, string> {
+  const headers = Object.entries(response.headers).map(([name, value]) => [name, [value ?? ""].flat().join(", ")]);
+  return Object.fromEntries(headers);
 }
 
 /** What a promise gives, unless the signal fires before. */

@@ -215,26 +215,35 @@ async function writeFile(
     const parts = target.split(sep);
     const name = parts.pop() ?? "";
     if (name === "") throw new HostError("io", `Cannot write ${shown(path)}: it is a folder. Give the path of a file.`);
-    await using folder = await openFolder(root, parts);
-    const before = await lstat(folder.at(name)).catch(undefinedIfMissing);
-    if (before?.isSymbolicLink()) {
-      // The file behind the link is meant, and its folder has to be judged like any other.
-      const link = await readlink(folder.at(name));
-      target = await pathFromRoot(root, resolve(root, folder.path, link));
-      continue;
-    }
-    if (before?.isDirectory())
-      throw new HostError("io", `Cannot write ${shown(path)}: it is a folder. Give another name.`);
-    if (before !== undefined && !before.isFile()) throw notAFile("write", path);
-    if (before !== undefined) await access(folder.at(name), modes.W_OK);
-    const bytes = typeof content === "string" ? Buffer.from(content) : content;
-    await replaceFile(folder, name, bytes, before && before.mode & 0o7777, chance);
-    return { path: slashed(join(folder.path, name)), created: before === undefined, bytes: bytes.length };
+    const folder = await openFolder(root, parts);
+    const written = await writeInto(folder, name, path, content, chance).finally(() => folder[Symbol.asyncDispose]());
+    if ("created" in written) return written;
+    // The file behind the link is meant, and its folder has to be judged like any other.
+    target = await pathFromRoot(root, resolve(root, folder.path, written.link));
   }
   throw new HostError(
     "io",
     `Cannot write ${shown(path)}: its links lead in a circle. Give the path of the file itself.`,
   );
+}
+
+/** Write a file of a folder that is open; where a link stands in its place, where that leads. */
+async function writeInto(
+  folder: OpenFolder,
+  name: string,
+  path: string,
+  content: string | Uint8Array,
+  chance: () => number,
+): Promise<WriteResult | { readonly link: string }> {
+  const before = await lstat(folder.at(name)).catch(undefinedIfMissing);
+  if (before?.isSymbolicLink()) return { link: await readlink(folder.at(name)) };
+  if (before?.isDirectory())
+    throw new HostError("io", `Cannot write ${shown(path)}: it is a folder. Give another name.`);
+  if (before !== undefined && !before.isFile()) throw notAFile("write", path);
+  if (before !== undefined) await access(folder.at(name), modes.W_OK);
+  const bytes = typeof content === "string" ? Buffer.from(content) : content;
+  await replaceFile(folder, name, bytes, before && before.mode & 0o7777, chance);
+  return { path: slashed(join(folder.path, name)), created: before === undefined, bytes: bytes.length };
 }
 
 /** Write beside the file, then put it in its place in one step; a failure leaves nothing behind. */

@@ -3,7 +3,14 @@
 export { isPublicAddress } from "./address.ts";
 export { wholeCharacters } from "./capture.ts";
 export type { EnvironmentOptions } from "./environment.ts";
-export { type FetchOptions, type FetchResult, fetchUrl } from "./fetch-url.ts";
+export {
+  type FetchOptions,
+  type FetchResult,
+  fetchUrl,
+  type OpenedUrl,
+  type OpenOptions,
+  openUrl,
+} from "./fetch-url.ts";
 export {
   type FileKind,
   type FileStat,
@@ -17,6 +24,7 @@ export {
 } from "./files.ts";
 export { globMatcher } from "./glob.ts";
 export { HostError, type HostErrorCode, type HostErrorDetails, isHostError } from "./host-error.ts";
+export { type HttpHandler, type HttpServer, type ServeHttpOptions, serveHttp } from "./http-server.ts";
 export type { PageLine, PageOptions, PageResult } from "./page.ts";
 export { placeInside, realPlaceInside } from "./place.ts";
 export {
@@ -29,3 +37,4 @@ export {
   startProcess,
 } from "./process.ts";
 export { endGroup, type ProcessGroup } from "./process-group.ts";
+export { type WatchOptions, watchFile } from "./watch-file.ts";

@@ -3,7 +3,8 @@
  *
  * A child process that outlives a parent killed by SIGKILL does its effect later, when nobody knows of it any more. So
  * one small shell, the watcher, holds the reading end of a pipe from this process and knows which groups live. When the
- * pipe ends, because we ended in whatever way, it kills them all. It runs only while there are groups.
+ * pipe ends, because we ended in whatever way, it kills them all. It runs while there are groups, and a little longer,
+ * so that commands one after the other do not each wait for a watcher of their own.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -141,6 +142,9 @@ for entry in $live; do
 done
 `;
 
+/** How long a watcher waits for the next group, in milliseconds. It keeps no process from ending. */
+const idleMs = 5_000;
+
 /** How often a watcher that somebody ends is replaced before the next group asks for one anyway. */
 const replacements = 3;
 
@@ -148,11 +152,13 @@ class Watcher {
   readonly #live = new Map<number, ProcessGroup>();
   #shell: ChildProcess | undefined;
   #replaced = 0;
+  #idle: NodeJS.Timeout | undefined;
 
   /** From now on the group dies with this process. False when the system has no room for the watcher. */
   watch(group: ProcessGroup): boolean {
     this.#live.set(group.id, group);
     this.#replaced = 0;
+    clearTimeout(this.#idle);
     if (this.#shell !== undefined) this.#say(added(group));
     else if (!this.#open()) {
       this.#live.delete(group.id);
@@ -161,11 +167,14 @@ class Watcher {
     return true;
   }
 
-  /** The group has ended. With the last one the watcher ends too. */
+  /** The group has ended. With the last one the watcher ends too, when no other comes soon. */
   release(group: ProcessGroup): void {
     if (!this.#live.delete(group.id)) return;
     this.#say(`- ${group.id} -\n`);
-    if (this.#live.size > 0) return;
+    if (this.#live.size === 0) this.#idle = setTimeout(() => this.#end(), idleMs).unref();
+  }
+
+  #end(): void {
     const shell = this.#shell;
     this.#shell = undefined;
     shell?.stdin?.end();
@@ -178,7 +187,7 @@ class Watcher {
     shell.once("exit", () => {
       if (this.#shell !== shell) return;
       this.#shell = undefined;
-      if (this.#replaced++ < replacements) this.#open();
+      if (this.#live.size > 0 && this.#replaced++ < replacements) this.#open();
     });
     for (const group of this.#live.values()) this.#say(added(group));
     return true;

@@ -1,4 +1,4 @@
 /** Graphs of Statewright as SVG pictures. */
 
 export type { Mark } from "./paint.ts";
-export { type SvgOptions, toSvg } from "./to-svg.ts";
+export { drawOutline, type SvgOptions, toSvg } from "./to-svg.ts";

@@ -1,5 +1,5 @@
 /** `toSvg`: a graph as a picture that stands by itself. */
-import { type GraphDefinition, type OutlineEdge, type OutlineNode, outlineOf } from "@statewright/core";
+import { type GraphDefinition, type Outline, type OutlineEdge, type OutlineNode, outlineOf } from "@statewright/core";
 import { layOut } from "./layout.ts";
 import { type Mark, paint } from "./paint.ts";
 
@@ -17,7 +17,12 @@ export interface SvgOptions {
  * name. An element has the id of its part of the outline as `data-id`.
  */
 export function toSvg(graph: GraphDefinition, options: SvgOptions = {}): string {
-  const { direction = "down", mark = () => undefined } = options;
+  return drawOutline(outlineOf(graph), { ...options, name: graph.name });
+}
+
+/** The same for an outline by itself, such as one that came from another process. */
+export function drawOutline(outline: Outline, options: SvgOptions & { readonly name: string }): string {
+  const { name, direction = "down", mark = () => undefined } = options;
   const turned = direction === "right";
-  return paint(layOut(outlineOf(graph), turned), { name: graph.name, turned, mark });
+  return paint(layOut(outline, turned), { name, turned, mark });
 }

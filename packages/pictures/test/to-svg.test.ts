@@ -1,10 +1,10 @@
 /** Pictures of graphs: what they show, that it can be read, and that nothing in it can be anything but a picture. */
 import process from "node:process";
-import { durable, END, type GraphDefinition, START, toMermaid } from "@statewright/core";
+import { durable, END, type GraphDefinition, outlineOf, START, toMermaid } from "@statewright/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createMachine } from "xstate";
-import { toSvg } from "../src/index.ts";
+import { drawOutline, toSvg } from "../src/index.ts";
 import { anyGraph, anyMachine, either, graphOf, largeGraph, nestedGraph } from "./support/graphs.ts";
 import { inside, overlap, type Picture, type Rect, readPicture } from "./support/read-picture.ts";
 
@@ -156,6 +156,12 @@ describe("a picture can be read", () => {
 });
 
 describe("a picture stands by itself", () => {
+  test("an outline that came as JSON from another process is the same picture", () => {
+    const graph = nestedGraph();
+    const sent = JSON.parse(JSON.stringify(outlineOf(graph)));
+    expect(drawOutline(sent, { name: graph.name })).toBe(toSvg(graph));
+  });
+
   test("E23 it names no address, and holds no script, link, font or picture of others", () => {
     const svg = toSvg(largeGraph());
     expect(svg.replace('xmlns="http://www.w3.org/2000/svg"', "")).not.toMatch(
@@ -174,7 +180,7 @@ describe("a picture stands by itself", () => {
     ).toBe(true);
   });
 
-  test("E23 hostile names are text, and nothing else", () => {
+  test("E23 R20 hostile names are text, and nothing else", () => {
     const hostile = [
       "<script>alert(1)</script>",
       `"><img src=x onerror=alert(1)>`,

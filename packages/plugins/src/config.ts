@@ -1,10 +1,14 @@
-/** Tools by configuration: a preset and plugins, in YAML or JSON. Whoever calls this trusts the file: its plugins are started. */
-import { basename, dirname, isAbsolute, resolve } from "node:path";
-import { StatewrightError, type Tool } from "@statewright/core";
-import { workspace } from "@statewright/host";
-import { parse } from "yaml";
+/**
+ * Tools by configuration: a preset, plugins and MCP servers, in YAML or JSON. A file that the user wrote is loaded as it stands; one that
+ * was found in a workspace is loaded with `trust`. When it is watched, its tools change while agents have them.
+ */
+import { checkOptions, optionNames, systemWorld, type Tool, type ToolRegistry, toolRegistry } from "@statewright/core";
+import { watchFile } from "@statewright/host";
+import { type ConfigFile, type McpEntry, type PluginEntry, readConfig, unfitConfig } from "./config-file.ts";
+import { type ConfigTrust, checkTrusted } from "./config-trust.ts";
+import { type HeldPlugin, heldPlugin } from "./held-plugin.ts";
+import type { McpCommonOptions, McpServer } from "./mcp/connect-mcp.ts";
 import { loadPlugin, type Plugin, type PluginOptions } from "./plugin.ts";
-import { isObject } from "./protocol.ts";
 
 /** What a configuration is read with. */
 export interface ToolConfigOptions {
@@ -12,105 +16,243 @@ export interface ToolConfigOptions {
   readonly presets?: Readonly<Record<string, () => readonly Tool[]>>;
   /** How every plugin is started, beyond what the configuration says. */
   readonly plugins?: Omit<PluginOptions, "command" | "args" | "env" | "cwd">;
+  /** How every MCP server is connected, beyond what the configuration says. */
+  readonly mcp?: Omit<McpCommonOptions, "name" | "only" | "prefix" | "pins" | "elicitation">;
+  /**
+   * The file was found in a workspace: it starts programs only where a person has said yes to it as it is now. Its plugins get
+   * the usual variables of our environment and those that it names, unless `plugins.inheritEnv` says otherwise.
+   */
+  readonly trust?: ConfigTrust;
+  /** Load the file again when it changes; the function is told what came of it. */
+  readonly watch?: boolean | ((change: ConfigChange) => void);
 }
 
-/** The tools of a configuration, and the plugins that run for them. */
+/** What came of a change of the file. */
+export interface ConfigChange {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+  /** Tools that keep their names and come from another plugin or preset now. */
+  readonly replaced: readonly string[];
+  /** Why nothing has changed: the new file cannot be used, or the file can no longer be watched. */
+  readonly error?: unknown;
+}
+
+/** The tools of a configuration as it is now, and the plugins that run for them. */
 export interface ConfiguredTools {
   readonly tools: readonly Tool[];
   readonly plugins: readonly Plugin[];
-  /** End all plugins. */
+  /** The MCP servers that it is connected to. */
+  readonly servers: readonly McpServer[];
+  /** The tools as a registry, for an agent: a change of the file counts from its next request to a model on. */
+  readonly registry: ToolRegistry;
+  /** Take the file as it is now, also where it was refused before. Throws what `loadTools` throws, and all stays as it was. */
+  reload(): Promise<ConfigChange>;
+  /** End all plugins and connections, and watch no more. */
   close(): Promise<void>;
 }
 
-interface PluginEntry {
-  readonly path: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
+/** A configuration at work. */
+interface Loaded {
+  readonly config: ConfigFile;
+  readonly preset: readonly Tool[];
+  readonly held: ReadonlyMap<string, HeldPlugin<Plugin | McpServer>>;
 }
+
+const names = optionNames<ToolConfigOptions>({ presets: true, plugins: true, mcp: true, trust: true, watch: true });
+const unchanged: ConfigChange = Object.freeze({ added: [], removed: [], replaced: [] });
 
 /**
- * Load the tools that a file names under `tools`: `preset`, and `plugins` with `path`, `args` and `env` each. A path is a
- * file relative to the configuration's folder, or a command of PATH. Throws `invalid_option` for a key or preset that is not
- * known, with those that are; `plugin_failed` for a plugin that cannot be started, and the others are ended.
+ * Load the tools that a file names under `tools`: `preset`, `plugins` with `path`, `args` and `env` each, and `mcp` with `name`
+ * and `command` or `url`. A path is a file relative to the configuration's folder, or a command of PATH. Throws
+ * `invalid_option` for a key or preset that is not known, with those that are; `plugin_failed` and `mcp_failed` for what cannot be started, and the others are ended;
+ * `untrusted_configuration` for one that nobody has said yes to.
  */
 export async function loadTools(file: string, options: ToolConfigOptions = {}): Promise<ConfiguredTools> {
-  const { preset, plugins: entries } = read(file, await textOf(file));
-  const ready = presetOf(file, preset, options.presets ?? {});
-  const folder = dirname(resolve(file));
-  const started = await Promise.allSettled(entries.map((entry) => start(entry, folder, options)));
-  const plugins = started.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
-  const close = async (): Promise<void> => {
-    await Promise.all(plugins.map((plugin) => plugin.close()));
+  checkOptions("loadTools", options, names);
+  const { watch = false } = options;
+  const world = options.plugins?.world ?? systemWorld();
+  const tell = (change: ConfigChange): void => {
+    if (change.error !== undefined)
+      world.log("warn", `the configuration ${file} is not taken`, { file, error: change.error });
+    if (typeof watch !== "function") return;
+    try {
+      watch(change);
+    } catch (error) {
+      world.log("error", `what is told of changes of the configuration ${file} failed`, { file, error });
+    }
   };
-  const failed = started.find((each) => each.status === "rejected");
-  if (failed !== undefined) {
-    await close();
-    throw failed.reason;
-  }
-  return { tools: [...ready, ...plugins.flatMap(({ tools }) => tools)], plugins, close };
-}
 
-function start({ path, args, env }: PluginEntry, folder: string, { plugins }: ToolConfigOptions): Promise<Plugin> {
-  const command = path.includes("/") && !isAbsolute(path) ? resolve(folder, path) : path;
-  return loadPlugin({ ...plugins, command, args, env, cwd: folder });
-}
-
-async function textOf(file: string): Promise<string> {
-  const read = await workspace(dirname(resolve(file)))
-    .read(basename(file))
-    .catch((cause: unknown) => {
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw unfit(file, `cannot be read: ${why}`, "Give the path of a YAML or JSON file");
-    });
-  if (read.kind === "text" && !read.truncated) return read.text;
-  throw unfit(file, "is no text of up to 1 MiB", "Give the path of a YAML or JSON file");
-}
-
-/** The configuration's own part of a file; JSON is YAML too. */
-function read(
-  file: string,
-  text: string,
-): { readonly preset: string | undefined; readonly plugins: readonly PluginEntry[] } {
-  let whole: unknown;
+  // It is watched before it is read: so nothing changes unseen in between.
+  let onChange = (): void => undefined;
+  const onEnd = (error: unknown): void => tell({ ...unchanged, error });
+  const unwatch = watch === false ? undefined : watchFile(file, { world, onEnd, onChange: () => onChange() });
+  let current: Loaded;
+  let registry: ToolRegistry;
   try {
-    whole = parse(text);
-  } catch (cause) {
-    throw unfit(
-      file,
-      `is not YAML: ${cause instanceof Error ? cause.message : String(cause)}`,
-      "Mend the line that it names",
-    );
+    current = await load(await readConfig(file), options);
+    registry = await registryOf(current);
+  } catch (error) {
+    unwatch?.();
+    throw error;
   }
-  const { tools = {} } = fields(file, "the file", whole, ["tools"]);
-  const { preset, plugins = [] } = fields(file, "tools", tools, ["preset", "plugins"]);
-  if (preset !== undefined && typeof preset !== "string")
-    throw unfit(file, "has a preset that is no name", "Give its name");
-  if (!Array.isArray(plugins)) throw unfit(file, "has plugins that are no list", "Give a list of { path, args, env }");
-  return { preset, plugins: plugins.map((given, index) => entryOf(file, given, `plugins[${index}]`)) };
+  const retired: Held[] = [];
+  let isClosed = false;
+  /** What was tried last: a folder has changes that are not of this file. */
+  let tried: unknown = current.config.text;
+
+  const take = async (isAsked: boolean): Promise<ConfigChange> => {
+    if (isClosed) return unchanged;
+    const config = await readConfig(file);
+    if (!isAsked && config.text === tried) return unchanged;
+    tried = config.text;
+    const next = await load(config, options, current);
+    const change = await entered(registry, current, next);
+    const gone = [...current.held].filter(([key]) => !next.held.has(key)).map(([, held]) => held);
+    current = next;
+    retired.push(...gone);
+    for (const held of gone) held.retire();
+    return change;
+  };
+  let turn: Promise<unknown> = Promise.resolve();
+  const inTurn = (isAsked: boolean): Promise<ConfigChange> => {
+    const taken = Promise.allSettled([turn]).then(() => take(isAsked));
+    turn = taken;
+    return taken;
+  };
+  let lastFailure = "";
+  onChange = () =>
+    void inTurn(false).then(
+      (change) => {
+        lastFailure = "";
+        if (change !== unchanged) tell(change);
+      },
+      (error: unknown) => {
+        // A file that is not there is not there at each sign.
+        if (String(error) !== lastFailure) tell({ ...unchanged, error });
+        lastFailure = String(error);
+      },
+    );
+  if (watch !== false) onChange();
+
+  return Object.freeze({
+    get tools() {
+      return toolsOf(current);
+    },
+    get plugins() {
+      return [...current.held.values()].flatMap(({ plugin }) => (isServer(plugin) ? [] : [plugin]));
+    },
+    get servers() {
+      return [...current.held.values()].flatMap(({ plugin }) => (isServer(plugin) ? [plugin] : []));
+    },
+    registry,
+    reload: () => inTurn(true),
+    close: async () => {
+      isClosed = true;
+      unwatch?.();
+      await Promise.allSettled([turn]);
+      await Promise.all([...current.held.values(), ...retired].map((held) => held.close()));
+    },
+  });
 }
 
-function entryOf(file: string, given: unknown, place: string): PluginEntry {
-  const { path, args = [], env = {} } = fields(file, place, given, ["path", "args", "env"]);
-  if (typeof path !== "string" || path === "")
-    throw unfit(file, `has no path in ${place}`, "Give a file, or a command of PATH");
-  if (!Array.isArray(args) || !args.every((arg) => typeof arg === "string"))
-    throw unfit(file, `has args in ${place} that are no list of texts`, 'Put numbers in quotes: ["--port", "80"]');
-  if (!isObject(env) || !Object.values(env).every((value) => typeof value === "string"))
-    throw unfit(file, `has an env in ${place} that is no map of texts`, "Put numbers in quotes");
-  return { path, args, env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])) };
+/** Start what a configuration names; what is at work already stays. Throws with nothing left that was started. */
+async function load(config: ConfigFile, options: ToolConfigOptions, before?: Loaded): Promise<Loaded> {
+  if (options.trust !== undefined) await checkTrusted(config, options.trust);
+  const isSame = before !== undefined && before.config.preset === config.preset;
+  const preset = isSame ? before.preset : presetOf(config.file, config.preset, options.presets ?? {});
+  const sources = [...config.plugins, ...config.mcp];
+  const keys = keysOf(sources);
+  const started = await Promise.allSettled(
+    sources.map((entry, index) => before?.held.get(keys[index] ?? "") ?? start(entry, config, options)),
+  );
+  const held = new Map(
+    started.flatMap((each, index) => (each.status === "fulfilled" ? [[keys[index] ?? "", each.value] as const] : [])),
+  );
+  const loaded = { config, preset, held };
+  const failed = started.find((each) => each.status === "rejected");
+  if (failed === undefined) return loaded;
+  await endNew(loaded, before);
+  throw failed.reason;
 }
 
-function fields(
-  file: string,
-  place: string,
-  given: unknown,
-  known: readonly string[],
-): Readonly<Record<string, unknown>> {
-  if (given === null || given === undefined) return {};
-  if (!isObject(given)) throw unfit(file, `has ${place} that is no map`, `Give ${known.join(", ")}`);
-  const stray = Object.keys(given).find((key) => !known.includes(key));
-  if (stray === undefined) return given;
-  throw unfit(file, `has the key "${stray}" in ${place}, which is not known`, `Known keys are ${known.join(", ")}`);
+/** The same plugin may be named twice. */
+function keysOf(plugins: readonly (PluginEntry | McpEntry)[]): readonly string[] {
+  const texts = plugins.map((entry) => JSON.stringify(entry));
+  return texts.map((text, index) => `${texts.slice(0, index).filter((other) => other === text).length} ${text}`);
+}
+
+type Held = HeldPlugin<Plugin | McpServer>;
+
+async function start(entry: PluginEntry | McpEntry, { folder }: ConfigFile, options: ToolConfigOptions): Promise<Held> {
+  const { plugins, trust } = options;
+  const world = plugins?.world ?? systemWorld();
+  if ("at" in entry) return connected(entry, folder, options);
+  const inheritEnv = plugins?.inheritEnv ?? trust === undefined;
+  const plugin = await loadPlugin({ ...plugins, ...entry, inheritEnv, cwd: folder });
+  return heldPlugin(plugin, () => plugin.pid !== undefined, world);
+}
+
+/** The SDK of the protocol is loaded for those who use it. */
+async function connected(
+  { name, prefix, only, at }: McpEntry,
+  folder: string,
+  { mcp, plugins }: ToolConfigOptions,
+): Promise<Held> {
+  const { connectMcp } = await import("./mcp/connect-mcp.ts");
+  const world = mcp?.world ?? plugins?.world ?? systemWorld();
+  const said = { ...mcp, name, prefix, world, ...(only === undefined ? {} : { only }) };
+  const server = await connectMcp({ ...said, ...("command" in at ? { ...at, cwd: folder } : at) });
+  return heldPlugin(server, () => !server.isClosed, world);
+}
+
+function isServer(source: Plugin | McpServer): source is McpServer {
+  return "prompts" in source;
+}
+
+async function endNew(loaded: Loaded, before: Loaded | undefined): Promise<void> {
+  const isNew = ([key]: readonly [string, Held]): boolean => before?.held.has(key) !== true;
+  await Promise.all([...loaded.held].filter(isNew).map(([, held]) => held.close()));
+}
+
+function toolsOf({ preset, held }: Loaded): readonly Tool[] {
+  return [...preset, ...[...held.values()].flatMap(({ tools }) => tools())];
+}
+
+/** A registry with the tools of a configuration. Ends what was started for it where two of them have one name. */
+async function registryOf(loaded: Loaded): Promise<ToolRegistry> {
+  try {
+    return toolRegistry(toolsOf(loaded));
+  } catch (error) {
+    await endNew(loaded, undefined);
+    throw error;
+  }
+}
+
+/** Bring a registry from one configuration to the next; tools that others put into it stay. Changes all of it or nothing. */
+async function entered(registry: ToolRegistry, before: Loaded, after: Loaded): Promise<ConfigChange> {
+  const old = new Map(toolsOf(before).map((tool) => [tool.spec.name, tool]));
+  const next = new Map(toolsOf(after).map((tool) => [tool.spec.name, tool]));
+  const added = [...next.keys()].filter((name) => !old.has(name));
+  const done: string[] = [];
+  try {
+    // Two of one name are refused here.
+    toolRegistry(toolsOf(after));
+    for (const [name, tool] of next) {
+      if (old.has(name)) continue;
+      registry.register(tool);
+      done.push(name);
+    }
+  } catch (error) {
+    for (const name of done) registry.unregister(name);
+    await endNew(after, before);
+    throw error;
+  }
+  const isOurs = (name: string): boolean => registry.get(name) === old.get(name);
+  const replaced = [...next].filter(([name, tool]) => old.has(name) && old.get(name) !== tool && isOurs(name));
+  for (const [, tool] of replaced) registry.replace(tool);
+  const removed = [...old.keys()].filter((name) => !next.has(name) && isOurs(name));
+  for (const name of removed) registry.unregister(name);
+  return { added, removed, replaced: replaced.map(([name]) => name) };
 }
 
 function presetOf(
@@ -121,13 +263,9 @@ function presetOf(
   if (name === undefined) return [];
   const preset = Object.hasOwn(presets, name) ? presets[name] : undefined;
   if (preset !== undefined) return preset();
-  throw unfit(
+  throw unfitConfig(
     file,
     `names the preset "${name}", which there is not`,
     `Presets are ${Object.keys(presets).join(", ") || "none: give them to loadTools"}`,
   );
-}
-
-function unfit(file: string, what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what: `the configuration ${file} ${what}`, next });
 }

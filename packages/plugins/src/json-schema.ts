@@ -48,16 +48,24 @@ export function jsonSchema<Args = Readonly<Record<string, unknown>>>(schema: obj
 
 function compile(schema: JsonObject): ValidateFunction {
   const dialect = typeof schema["$schema"] === "string" ? schema["$schema"] : "2020-12";
+  const isShared = dialect === "2020-12" && !JSON.stringify(schema).includes('"$id"');
+  if (isShared) shared ??= new Ajv2020(options);
+  const engine = isShared ? shared : undefined;
   try {
-    return engineFor(dialect).compile(schema);
+    return (engine ?? engineFor(dialect)).compile(schema);
   } catch (cause) {
     throw new StatewrightError("invalid_tool", {
       what: `a JSON Schema cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`,
       next: "Mend the schema: references stay inside it, and patterns have no look-around and no back references",
       cause,
     });
+  } finally {
+    engine?.removeSchema(schema);
   }
 }
+
+/** An engine takes milliseconds to make. It serves schemas that have no name of their own, and keeps none of them. */
+let shared: Ajv2020 | undefined;
 
 function engineFor(dialect: string): Ajv {
   if (dialect.includes("2020-12")) return new Ajv2020(options);

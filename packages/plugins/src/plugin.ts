@@ -4,6 +4,7 @@ import {
   checkOptions,
   isToolError,
   optionNames,
+  printable,
   StatewrightError,
   snakeCaseOf,
   systemWorld,
@@ -258,7 +259,7 @@ function startOf(options: PluginOptions): Start {
     startTimeoutMs: options.startTimeoutMs ?? defaults.startTimeoutMs,
     staleGraceMs: options.staleGraceMs ?? defaults.staleGraceMs,
     maxLineLength: options.maxLineLength ?? defaults.maxLineLength,
-    onStderr: options.onStderr ?? ((line) => world.log("info", `${command}: ${line}`, { plugin: command })),
+    onStderr: options.onStderr ?? ((line) => world.log("info", printable(`${command}: ${line}`), { plugin: command })),
     world,
   };
 }

@@ -59,6 +59,27 @@ test("S3.39 a path is a file relative to the configuration's folder, and JSON is
   expect(await say(tools, { say: "hello" })).toBe("hello");
 });
 
+test("an MCP server by YAML: its tools stand beside the others, and it is ended with them", async () => {
+  const { tools, servers, plugins } = await load(`
+tools:
+  preset: coding
+  mcp:
+    - name: hand
+      command: ${process.execPath}
+      args: [${join(import.meta.dirname, "fixtures/mcp.mjs")}]
+      env: { SECRET: given }
+      only: [echo, "Files/Read"]
+      prefix: true
+`);
+  expect(tools.map(({ spec }) => spec.name)).toEqual(["look", "hand_files_read", "hand_echo"]);
+  const [server] = servers;
+  expect(await say(tools, {}, "hand_echo")).toBe(`given ${server?.pid}`);
+  expect(plugins).toEqual([]);
+  const pid = server?.pid;
+  await open?.close();
+  expect([isAlive(pid), server?.isClosed]).toEqual([false, true]);
+});
+
 test.each([
   ["an unknown preset", "tools: { preset: cooking }", /"cooking".*coding, readonly, none/],
   ["a preset where none are given", "tools: { preset: coding }", /none: give them/, {}],
@@ -67,6 +88,9 @@ test.each([
   ["an unknown key at the top", "tool: {}", /"tool" in the file.*tools/],
   ["arguments that are no texts", "tools: { plugins: [{ path: a, args: [80] }] }", /args in plugins\[0\].*quotes/],
   ["a plugin without a path", "tools: { plugins: [{}] }", /no path in plugins\[0\]/],
+  ["an MCP server without a command and a url", "tools: { mcp: [{ name: a }] }", /no command or url in mcp\[0\]/],
+  ["an unknown key of an MCP server", "tools: { mcp: [{ name: a, cmd: b }] }", /"cmd" in mcp\[0\].*command/],
+  ["headers that are no texts", "tools: { mcp: [{ name: a, url: b, headers: { c: 1 } }] }", /headers in mcp\[0\]/],
   ["what is no YAML", "tools: [", /is not YAML/],
   ["a list of presets", "tools: { preset: [a] }", /preset that is no name/],
 ] as const)(

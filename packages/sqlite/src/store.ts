@@ -202,7 +202,8 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
         queued = writer.commit(commit, held);
       },
       undo: () => {
-        if (held !== undefined) forgetLine(held, commit.branch);
+        if (held !== undefined)
+          for (const line of [commit.branch, ...(commit.around ?? []).map(({ line }) => line)]) forgetLine(held, line);
       },
       told: (failure) => {
         forget(commit, failure);

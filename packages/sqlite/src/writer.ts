@@ -13,6 +13,7 @@ import {
   type InterruptRow,
   type LetterRow,
   type LetterWrite,
+  type LineJournal,
   type PruneWrite,
   type QueueWrite,
   type RunRow,
@@ -324,6 +325,7 @@ export function createWriter(
       held.seals = reader.seals(held.id);
     }
     let end = held.ends.get(commit.branch) ?? readEnd(held, commit);
+    for (const around of commit.around ?? []) writeAround(held, around);
     if (run !== undefined) {
       const put = putRun(held, end, run);
       held.run = { id: run.id, key: put.key };
@@ -356,6 +358,20 @@ export function createWriter(
     if (checkpoint !== undefined) held.named = true;
     remember(held, end);
     return held.queued;
+  }
+
+  /** Journal rows of a line that the commit's own stands inside. */
+  function writeAround(held: Held, { line: name, effects }: LineJournal): void {
+    const known = held.ends.get(name);
+    const line = known === undefined ? reader.line(held.id, name) : undefined;
+    const end = known ?? (line && endAt(name, line.key, reader.headOf(held.id, line.key)));
+    if (end === undefined) throw storeRules.unknownBranch(held.id, name);
+    let { journal } = end;
+    for (const effect of effects) {
+      writeEffect(held.seals, end, effect, false);
+      journal = Math.max(journal, effect.step);
+    }
+    remember(held, { ...end, journal });
   }
 
   /** The epoch is checked; the row of the thread is not written. */

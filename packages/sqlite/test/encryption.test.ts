@@ -26,18 +26,18 @@ import {
   superstep,
   tell,
 } from "./support/rows.ts";
-import { folder, openFile } from "./support/stores.ts";
+import { memoryFolder, openFile } from "./support/stores.ts";
 
 const old: EncryptionKey = { id: "k1", key: randomBytes(32) };
 const newest: EncryptionKey = { id: "k2", key: randomBytes(32) };
 const sentinel = "sentinel-5c1f";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof memoryFolder>;
 let file: string;
 let opened: SqliteStore[];
 
 beforeEach(() => {
-  home = folder();
+  home = memoryFolder();
   file = join(home.path, "agent.db");
   opened = [];
 });

@@ -2,7 +2,9 @@
 import {
   type Agent,
   type AgentOptions as AgentWithModel,
+  type ChoicesOf,
   createAgent as createAgentWithModel,
+  type KeysOf,
   type NoState,
   type PrepareStep,
 } from "@statewright/agent";
@@ -13,12 +15,19 @@ import {
   type ProviderTool,
   type StateTypes,
   StatewrightError,
+  type ToolNamesIn,
 } from "@statewright/core";
 import { type AnyModel, type AnyRegistry, eachOf, firstAndOthers, modelsFrom, toProviderTool } from "./any-model.ts";
 
 /** What `createAgent` takes; wherever a model stands, any AI SDK language model may stand, a model of ours, or a name. */
-export interface AgentOptions<Types extends StateTypes, Context, Given, Output = never>
-  extends Omit<AgentWithModel<Types, Context, Given, AnyModel, Output>, "model" | "providerTools"> {
+export interface AgentOptions<
+  Types extends StateTypes,
+  Context,
+  Given,
+  Output = never,
+  Tools extends string = string,
+  Choices extends string = Tools,
+> extends Omit<AgentWithModel<Types, Context, Given, AnyModel, Output, Tools, Choices>, "model" | "providerTools"> {
   /** A model, or several: the first is asked, and the others stand in for it in their order, as with `fallback`. */
   readonly model: AnyModel | readonly AnyModel[];
   /**
@@ -40,21 +49,41 @@ export interface AgentOptions<Types extends StateTypes, Context, Given, Output =
  *
  * Throws `invalid_tool`, `invalid_graph` or `invalid_option` for what cannot be meant.
  */
-export function createAgent<Types extends StateTypes = NoState, Context = unknown, Given = unknown, Output = never>(
-  options: AgentOptions<Types, Context, Given, Output>,
-): Agent<Types, Context, Given, Output> {
+export function createAgent<
+  Types extends StateTypes = NoState,
+  Context = unknown,
+  Given = unknown,
+  Output = never,
+  Tools = unknown,
+  Provided = unknown,
+  Around = unknown,
+>(
+  options: AgentOptions<
+    Types,
+    Context,
+    Given,
+    Output,
+    NoInfer<ToolNamesIn<Tools>>,
+    NoInfer<ChoicesOf<Tools, Provided>>
+  > & {
+    readonly tools?: Tools;
+    readonly providerTools?: Provided;
+    readonly middleware?: Around;
+  },
+): Agent<Types, Context, Given, Output, ToolNamesIn<Tools>, KeysOf<Tools, Around>> {
   const { model, models, fallback, prepareStep, providerTools, ...rest } = options ?? {};
   const toModel = modelsFrom(models);
   const { first, others } = firstAndOthers(model);
   if (others !== undefined && fallback !== undefined) throw twoFallbacks(options.name);
   const standIns = fallbackWith(toModel, others ?? fallback);
-  return createAgentWithModel<Types, Context, Given, Output>({
+  const made: AgentWithModel<Types, Context, Given, Model, Output> = {
     ...rest,
     model: toModel(first),
     ...(standIns && { fallback: standIns }),
     ...(prepareStep && { prepareStep: preparingWith(toModel, prepareStep) }),
     ...(providerTools && { providerTools: eachOf(providerTools, toProviderTool) }),
-  });
+  };
+  return createAgentWithModel(made) as Agent<Types, Context, Given, Output, ToolNamesIn<Tools>, KeysOf<Tools, Around>>;
 }
 
 type ToModel = (given: AnyModel) => Model;

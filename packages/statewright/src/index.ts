@@ -34,6 +34,7 @@ export type {
   StopCondition,
   StopMoment,
   StopWhen,
+  UploadedFile,
 } from "@statewright/agent";
 export {
   type AgentStop,

@@ -1,9 +1,26 @@
 /** The test kit of Statewright: models, clocks, faults and crashes that are real implementations of the contracts. */
 
+export type { CrashFinding } from "./crash/crash-findings.ts";
+export { type CrashMatrixOptions, crashMatrix } from "./crash/crash-matrix.ts";
+export type { CrashOutside } from "./crash/crash-outside.ts";
+export { type CrashProgram, type CrashProgramOf, crashProgram } from "./crash/crash-program.ts";
+export type { CrashedAt, CrashFindingAt, CrashMatrix } from "./crash/crash-report.ts";
 export { type CrashOutcome, type CrashScript, killAt, killInTurn, type ProcessLife, untilDone } from "./crash/lives.ts";
 export { anotherLife, crashPoint, crashPoints, logEffect } from "./crash/points.ts";
-export { type FaultPlan, faults, type ModelFaults, type StoreFaults, type ToolFaults } from "./faults.ts";
+export { type ExportedTest, type ExportTestOptions, exportTest } from "./export/export-test.ts";
+export type { RecordedRun } from "./export/recorded-run.ts";
+export { type ReplayedRun, type ReplayOptions, replayRun } from "./export/replay-run.ts";
+export type { FaultPlan } from "./faults/fault-plan.ts";
+export type { ClockFaults } from "./faults/faulty-clock.ts";
+export type { ModelFaults } from "./faults/faulty-model.ts";
+export type { PluginCommand, PluginFaults } from "./faults/faulty-plugin.ts";
+export type { StoreFaults } from "./faults/faulty-store.ts";
+export type { ToolFaults } from "./faults/faulty-tool.ts";
+export { faults } from "./faults.ts";
 export { type LoadedRun, type LoadReport, loadRuns } from "./kit/load-runs.ts";
+export type { NodeOutcome, PathEvent } from "./paths/path-event.ts";
+export { type GraphPath, type PathsOptions, pathsOf } from "./paths/paths-of.ts";
+export type { PathRunOptions, PathTool } from "./paths/run-path.ts";
 export { type RecordedModel, type RecordedModelOptions, recordedModel } from "./recorded-model.ts";
 export type { RecordingMode } from "./recording/recording.ts";
 export {

@@ -139,7 +139,8 @@ export interface ScriptedPace {
 
 /**
  * A model that answers from `script`. The same request gets the same answer; a model made anew, as after a crash, goes on
- * where the transcript stands. Rejects with `invalid_transcript`, and with `model_failed` after the script's end.
+ * behind its answers in the first conversation that it is shown, also where others speak in it, as in a team. One that serves
+ * several conversations in several processes takes a decision in place of a list: it depends on the request alone. Rejects with `invalid_transcript`, and with `model_failed` after the script's end.
  */
 export function scriptedModel<Entry extends ScriptedEntry>(
   script: Script<Entry>,
@@ -197,21 +198,37 @@ function follow(id: string, script: readonly ScriptedEntry[]): ScriptedDecision 
   };
 }
 
-/** How many of the script's first answers are the last ones of the transcript: another process gave them. */
+/**
+ * How many of the script's first answers another process gave: they are the last ones of the transcript, or, where others speak
+ * in the same conversation, stand in their order among those since a person spoke last.
+ */
 function standsAt(script: readonly ScriptedEntry[], request: ModelRequest): number {
   const { messages } = request;
   const spoken = messages.flatMap((message, index) => (message.role === "assistant" ? [{ message, index }] : []));
+  const isSaid = (entry: number, { message, index }: Spoken): boolean => {
+    const said = script[entry];
+    return said !== undefined && isAnswer(replyOf(said, { ...request, messages: messages.slice(0, index) }), message);
+  };
+  const behindFailures = (entry: number): number => (isFailure(script[entry]) ? behindFailures(entry + 1) : entry);
   for (let back = spoken.length; back > 0; back--) {
     let entry = 0;
-    const theirs = spoken.slice(-back).every(({ message, index }) => {
-      const asked = { ...request, messages: messages.slice(0, index) };
-      while (isFailure(script[entry])) entry += 1;
-      const found = script[entry++];
-      return found !== undefined && isAnswer(replyOf(found, asked), message);
+    const theirs = spoken.slice(-back).every((each) => {
+      entry = behindFailures(entry) + 1;
+      return isSaid(entry - 1, each);
     });
     if (theirs) return entry;
   }
-  return 0;
+  const asked = messages.findLastIndex(({ role }) => role === "user");
+  return spoken.reduce((entry, each) => {
+    const next = behindFailures(entry);
+    return each.index > asked && isSaid(next, each) ? next + 1 : entry;
+  }, 0);
+}
+
+/** An answer, and where it stands in its conversation. */
+interface Spoken {
+  readonly message: AssistantMessage;
+  readonly index: number;
 }
 
 function isFailure(entry: ScriptedEntry | undefined): entry is ScriptedFailure {

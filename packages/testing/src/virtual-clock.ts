@@ -40,6 +40,8 @@ export interface VirtualClock extends World {
   next(): Promise<boolean>;
   /** Fire timers, also those that timers set, until none is left. Throws after `limit` of them, by default 10,000. */
   runAll(limit?: number): Promise<void>;
+  /** Move time on, timer by timer, until this promise settles. Throws when it does not and no timer is left. */
+  until<Value>(work: Promise<Value>): Promise<Value>;
   /** How many timers wait. */
   readonly timers: number;
   /** What was logged. */
@@ -131,6 +133,18 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
       await settle();
       for (let fired = 0; await fire(Number.POSITIVE_INFINITY); fired++) if (fired === limit) throw neverEnds(limit);
     },
+    until: async (work) => {
+      let settled = false;
+      const end = (): void => {
+        settled = true;
+      };
+      work.then(end, end);
+      await settle();
+      while (!settled) {
+        if (!(await fire(Number.POSITIVE_INFINITY))) throw waitsForEver();
+      }
+      return work;
+    },
     get timers() {
       return timers.size;
     },
@@ -156,6 +170,13 @@ const quietTurns = 4;
 
 /** How long, in real milliseconds, time stands still for such work: a child process may never end. */
 const patienceMs = 2_000;
+
+function waitsForEver(): StatewrightError {
+  return new StatewrightError("invalid_option", {
+    what: "a promise was waited for, no timer is left, and nothing is under way",
+    next: "Look for work that waits for something outside of this clock",
+  });
+}
 
 function neverEnds(limit: number): StatewrightError {
   return new StatewrightError("invalid_option", {

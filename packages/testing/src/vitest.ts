@@ -1,9 +1,14 @@
 /** The test kit inside vitest: runs in the hands of a test, and matchers that look at transitions. */
+import { addCrashMatcher } from "./vitest/crash-matcher.ts";
 import { addMatchers } from "./vitest/matchers.ts";
+import { noteCoverage } from "./vitest/note-coverage.ts";
 
 addMatchers();
+addCrashMatcher();
+noteCoverage();
 
 // biome-ignore-start lint/performance/noBarrelFile: the entry of the package for vitest
+export { type EveryOrderOptions, everyOrder, type Order, type OrdersTried } from "./kit/every-order.ts";
 export {
   type NodeTest,
   type NodeTestOptions,
@@ -15,6 +20,9 @@ export {
 export type { StartingPoint } from "./kit/start-at.ts";
 export type { StateName } from "./kit/state-names.ts";
 export {
+  type MakesGraph,
+  type SendOptions,
+  type SentEvent,
   type Target,
   type Testable,
   type TestInput,
@@ -24,6 +32,11 @@ export {
   type TestStatus,
   testRun,
 } from "./kit/test-run.ts";
-export type { Trace, TracedCall, TraceEntry } from "./kit/trace.ts";
-export type { ExpectedCall, StatewrightMatchers } from "./vitest/matchers.ts";
+export type { Trace, TracedCall, TracedEffect, TraceEntry } from "./kit/trace.ts";
+export { traceText } from "./kit/trace-text.ts";
+export type { CrashMatchers } from "./vitest/crash-matcher.ts";
+export type { RanName } from "./vitest/effects.ts";
+export { type StatewrightMatchers, traceSerializer } from "./vitest/matchers.ts";
+export type { ResumeIdenticallyOptions } from "./vitest/resumes.ts";
+export type { CalledToolsOptions, CallMode, ExpectedCall } from "./vitest/tool-calls.ts";
 // biome-ignore-end lint/performance/noBarrelFile: the entry of the package for vitest

@@ -5,6 +5,7 @@ import {
   END,
   list,
   type Message,
+  type Model,
   memoryStore,
   messages,
   resume,
@@ -16,6 +17,7 @@ import { faults, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { words as letter, office } from "./support/claims.ts";
 
 const words = defineState({ seen: list(z.string()) });
 const steps = defineGraph({ name: "steps", state: words })
@@ -87,6 +89,34 @@ const look = defineTool({
   run: () => "seen",
 });
 
+describe("other faults of a store", () => {
+  test("a thread that is locked cannot be taken, and the run says so", async () => {
+    const store = faults.store(memoryStore(), { on: "claim", failFirst: 1, error: "store_locked" });
+    await expect(run(steps, { store, thread: "t" }).result).rejects.toMatchObject({ code: "store_locked" });
+    expect(await run(steps, { store, thread: "t" }).result).toMatchObject({ status: "done" });
+  });
+
+  test("a read that fails is told to whoever asked", async () => {
+    const store = memoryStore();
+    await run(steps, { store, thread: "t" }).result;
+    const failing = faults.store(store, { on: "read", failNth: 1 });
+    await expect(failing.head("t")).rejects.toMatchObject({ code: "store_failed" });
+    expect((await failing.head("t"))?.step).toBe(2);
+  });
+
+  test("a commit of which nothing is heard was made, and nobody was told", async () => {
+    const store = memoryStore();
+    const world = virtualClock();
+    const silent = run(steps, { store: faults.store(store, { failNth: 3, hang: true }), thread: "t", world });
+    const told: number[] = [];
+    silent.on((event) => {
+      if (event.type === "step.committed") told.push(event.step);
+    });
+    await world.settle();
+    expect([told, (await store.head("t"))?.step]).toEqual([[0, 1], 2]);
+  });
+});
+
 describe("faults of a tool", () => {
   const graph = (plan: Parameters<typeof faults.tool>[1]) =>
     defineGraph({ name: "look", state: defineState({ messages: messages() }) })
@@ -106,6 +136,82 @@ describe("faults of a tool", () => {
     expect(t.state.messages.at(-1)).toMatchObject({ isError: true, content: [{ text: "Timed out after 5000 ms" }] });
     expect(t.world.clock.monotonic()).toBeGreaterThan(15_000);
   });
+});
+
+describe("other faults of a tool", () => {
+  const slowly = (world: ReturnType<typeof virtualClock>, plan: Parameters<typeof faults.tool>[1]) =>
+    defineGraph({ name: "look", state: defineState({ messages: messages() }) })
+      .nodes({ tools: toolNode({ tools: [faults.tool(look, { ...plan, world })] }) })
+      .edges({ [START]: "tools", tools: END });
+
+  test("a slow tool takes its time, and a limit cuts it short", async () => {
+    for (const [slowMs, text] of [
+      [3_000, "seen"],
+      [9_000, "Timed out after 5000 ms"],
+    ] as const) {
+      const world = virtualClock();
+      const t = await testRun(slowly(world, { slowMs }), { input: { messages: asks }, clock: world });
+      await t.finish();
+      expect(t.state.messages.at(-1)).toMatchObject({ content: [{ text }] });
+    }
+  });
+
+  test("a malformed result is an answer that the model can read", async () => {
+    const world = virtualClock();
+    const t = await testRun(slowly(world, { malformed: true }), { input: { messages: asks }, clock: world });
+    await t.finish();
+    expect(t.state.messages.at(-1)).toMatchObject({ role: "tool", isError: true });
+  });
+});
+
+describe("other faults of a model", () => {
+  const graph = (model: Model) =>
+    defineGraph({ name: "talk", state: defineState({ messages: messages() }) })
+      .nodes({
+        model: async (state, runtime) => ({
+          messages: [
+            await runtime.model({
+              model,
+              request: { messages: state.messages, tools: [] },
+              timeouts: { totalMs: 60_000 },
+              retry: { attempts: 2 },
+            }),
+          ],
+        }),
+      })
+      .edges({ [START]: "model", model: END });
+
+  test.each([
+    ["hangs", { failFirst: 1, hang: true }],
+    ["is slow", { failFirst: 1, slowMs: 30_000 }],
+  ] as const)("a model that %s for once is waited for in no time", async (_, plan) => {
+    const world = virtualClock();
+    const t = await testRun(graph(faults.model(scriptedModel([say("here")]), { ...plan, world })), { clock: world });
+    await t.until((at) => at.status === "done" || at.status === "failed");
+    expect([t.status, t.world.clock.monotonic() >= 30_000]).toEqual(["hang" in plan ? "failed" : "done", true]);
+  });
+
+  test("a malformed call is answered, and the model goes on", async () => {
+    const model = faults.model(scriptedModel([say("here")]), { failFirst: 1, malformed: true });
+    const t = await testRun(office, { input: letter, model });
+    await t.finish();
+    expect(t.state.messages.slice(2)).toMatchObject([
+      { role: "tool", isError: true },
+      { role: "assistant", content: [{ text: "here" }] },
+    ]);
+    expect(t.trace).toHaveCalledTools([]);
+  });
+});
+
+test("a clock that is set forward fires what is due, one that is set back does not repeat it", async () => {
+  const world = faults.clock(virtualClock(), { failNth: 2, jumpMs: 3_600_000 });
+  const fired: number[] = [];
+  const first = world.clock.now();
+  world.schedule.at(first + 7_200_000, () => fired.push(world.clock.now() - first));
+  expect(world.clock.now() - first).toBe(3_600_000);
+  await world.advance(7_200_000);
+  expect(fired).toEqual([10_800_000]);
+  expect(world.clock.monotonic()).toBe(7_200_000);
 });
 
 describe("faults of a model", () => {

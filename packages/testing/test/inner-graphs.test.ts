@@ -27,7 +27,7 @@ test("a test run sees an inner graph at work, through a crash, and keeps its sta
   await t.resume({ "research.scope": true });
   expect(t.state.notes).toEqual(["plan", "true", "closed"]);
   expect(t.trace).toPassThrough(["research", "research.interrupted", "close", "done"]);
-  expect(t.trace).toHaveRunOnce("plan");
+  expect(t.trace).toHaveRunOnce({ within: "research", node: "plan" });
   expect(t.trace).toHaveInterrupted("research.scope");
   expect(t.trace).toHaveWritten("notes", ["plan", "true", "closed"]);
 });

@@ -158,6 +158,25 @@ describe("a scripted model", () => {
     });
   });
 
+  test("finds its place among the answers of others when it is made anew in a team", async () => {
+    const spoken = (id: string, name: string): readonly Message[] => [
+      { role: "assistant", id: `m${id}`, finish: "calls", content: [{ type: "call", id, name, args: {} }] },
+      { role: "tool", id: `t${id}`, callId: id, name, content: [{ type: "text", text: "ok" }], isError: false },
+    ];
+    const team = [user("pay"), ...spoken("1", "to_billing"), ...spoken("2", "look"), ...spoken("3", "to_triage")];
+    const billing = [call("look", {}), call("to_triage", {}), say("paid")];
+    const again = [...team, ...spoken("4", "to_billing")];
+    expect(await scriptedModel(billing).respond(request(...again), quiet)).toMatchObject({
+      content: [{ text: "paid" }],
+    });
+    const triage = [call("to_billing", {}), say("back")];
+    expect(await scriptedModel(triage).respond(request(...team), quiet)).toMatchObject({ content: [{ text: "back" }] });
+    // What was said to an earlier message may have been another script's.
+    expect(await scriptedModel(billing).respond(request(...again, user("and?")), quiet)).toMatchObject({
+      content: [{ name: "look" }],
+    });
+  });
+
   test("starts at its beginning in a conversation that others have begun", async () => {
     const old: Message = { role: "assistant", id: "a0", finish: "stop", content: [{ type: "text", text: "older" }] };
     expect(await scriptedModel([say("new")]).respond(request(user("hi"), old, user("more")), quiet)).toMatchObject({

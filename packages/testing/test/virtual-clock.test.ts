@@ -105,3 +105,17 @@ describe("a virtual clock", () => {
     expect(world.lines).toEqual([{ level: "warn", message: "late", fields: { id: 1 } }]);
   });
 });
+
+test("time moves until a promise settles, over timers that timers set, and no further", async () => {
+  const world = virtualClock();
+  const after = (ms: number) => new Promise<void>((resolve) => world.schedule.after(ms, resolve));
+  const work = (async () => {
+    for (let done = 0; done < 3; done++) await after(1_000);
+    return "done";
+  })();
+  world.schedule.after(60_000, () => undefined);
+  expect(await world.until(work)).toBe("done");
+  expect([world.clock.monotonic(), world.timers]).toEqual([3_000, 1]);
+  await expect(world.until(Promise.reject(new Error("failed")))).rejects.toThrow("failed");
+  await expect(world.until(new Promise(() => undefined))).rejects.toThrow("no timer is left");
+});

@@ -7,8 +7,8 @@ import {
   type Middleware,
   optionNames,
   reduce,
-  type Schema,
   StatewrightError,
+  schemaWhere,
 } from "@statewright/core";
 import type { TodoItem } from "./todo.ts";
 
@@ -17,19 +17,6 @@ export interface TodoListOptions {
   /** What the model is told of the list, behind its instructions. */
   readonly instructions?: string;
 }
-
-const items: Schema<readonly TodoItem[] | undefined, readonly TodoItem[]> = {
-  "~standard": {
-    version: 1,
-    vendor: "statewright",
-    validate: (value) =>
-      value === undefined
-        ? { value: [] }
-        : areItems(value)
-          ? { value }
-          : { issues: [{ message: "expected things to do, [{ text, status }]" }] },
-  },
-};
 
 function areItems(value: unknown): value is readonly TodoItem[] {
   return (
@@ -41,7 +28,10 @@ type TodoChannel = Channel<readonly TodoItem[], readonly TodoItem[], readonly To
 
 /** The channel that holds the list: a graph of your own declares it, `defineState({ …, ...todos })`. */
 export const todos: { readonly todos: TodoChannel } = {
-  todos: reduce(items, (_before, list: readonly TodoItem[]) => list) as TodoChannel,
+  todos: reduce(
+    schemaWhere("things to do, [{ text, status }]", areItems, []),
+    (_before, list: readonly TodoItem[]) => list,
+  ) as TodoChannel,
 };
 
 const marks: Readonly<Record<TodoItem["status"], string>> = { open: "[ ]", doing: "[>]", done: "[x]" };

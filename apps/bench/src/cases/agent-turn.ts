@@ -86,6 +86,7 @@ async function talk(turns: number, store?: Store, thread?: string): Promise<unde
     name: "assistant",
     model: { id: "scripted", respond: async ({ messages }) => reply(messages) },
     tools: [weather],
+    maxTurns: turns + 1,
   });
   const saved = store === undefined || thread === undefined ? {} : { store, thread };
   await agent.run({ input: "Is it raining in Oslo?", maxSteps: Number.POSITIVE_INFINITY, ...saved }).result;

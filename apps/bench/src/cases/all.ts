@@ -11,6 +11,7 @@ import { firstRun } from "./first-run.ts";
 import { hooks } from "./hooks.ts";
 import { pluginCall } from "./plugin-call.ts";
 import { historyPage, loadHead } from "./reading.ts";
+import { readyTools } from "./ready-tools.ts";
 import { startUp } from "./start-up.ts";
 import { superstepInMemory, superstepSaved } from "./superstep.ts";
 import { toolCall } from "./tool-call.ts";
@@ -34,6 +35,7 @@ export function allCases(peers: Peers): readonly Case[] {
     toolCall(peers),
     toolUpdates(),
     ...pluginCall(),
+    ...readyTools(),
     ...typeCheck(peers),
     hooks(),
     agentTurnInMemory(peers),

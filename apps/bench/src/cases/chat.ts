@@ -30,6 +30,7 @@ export function chat(kind: Kind, { langgraph }: Peers): Case {
     contenders: [
       { name: "statewright", role: "ours", growth: doublings(50), open: () => ours(kind) },
       ...(langgraph === undefined ? [] : [theirs(langgraph, kind)]),
+      { name: "the messages as JSON, once", role: "limit", open: () => asJson(kind) },
     ],
     checks: [
       { of: "statewright", to: "LangGraph.js", measure: "bytes", atMost: 0.02 },
@@ -48,6 +49,19 @@ function inFiles(name: string, talk: (path: string, turns: number) => Promise<vo
     file.remove();
   };
   return { run: one, bytes: () => bytes };
+}
+
+/** What the chat comes to, as the smallest text that holds it. */
+function asJson(kind: Kind): Work {
+  let bytes = 0;
+  return {
+    run: (turns) => {
+      const turn = kind === "tools" ? [asked, "lookup", found, said] : [asked, said];
+      bytes = JSON.stringify(Array.from({ length: turns }, () => turn)).length;
+      return undefined;
+    },
+    bytes: () => bytes,
+  };
 }
 
 function ours(kind: Kind): Work {

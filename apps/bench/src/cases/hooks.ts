@@ -98,7 +98,13 @@ async function talk(
       finish: "calls",
     };
   };
-  const agent = createAgent({ name: "assistant", model: { id: "scripted", respond }, tools: [weather], middleware });
+  const agent = createAgent({
+    name: "assistant",
+    model: { id: "scripted", respond },
+    tools: [weather],
+    middleware,
+    maxTurns: Number.POSITIVE_INFINITY,
+  });
   await agent.run({ input: "Is it raining in Oslo?", maxSteps: Number.POSITIVE_INFINITY, store, thread }).result;
   return checkpoints();
 }

@@ -15,7 +15,7 @@ import {
   toolNode,
 } from "statewright";
 import type { Case, Contender, Work } from "../case.ts";
-import { type Sample, spread } from "../measure.ts";
+import { eachTimed } from "../measure.ts";
 
 const script = fileURLToPath(new URL("../../../examples/tools/python/stats.py", import.meta.url));
 const args = { numbers: [1, 2, 3, 4, 5] };
@@ -112,19 +112,6 @@ function barePipe(): Contender {
       };
     },
   };
-}
-
-/** Do it so many times, and tell the median time of one as that of each: what the machine does between counts less. */
-async function eachTimed(times: number, work: () => Promise<void>): Promise<Sample> {
-  const walls: number[] = [];
-  const cpu = process.cpuUsage();
-  for (let nth = 0; nth < times; nth++) {
-    const wall = performance.now();
-    await work();
-    walls.push((performance.now() - wall) * 1_000);
-  }
-  const { user, system } = process.cpuUsage(cpu);
-  return { cpuUs: user + system, wallUs: spread(walls).median * times };
 }
 
 async function closed(end: () => Promise<unknown>): Promise<undefined> {

@@ -1,4 +1,5 @@
 /** B7 and B8: reading a thread: its newest state by its size, and a page of its history by the length of that. */
+import Database from "better-sqlite3";
 import {
   defineGraph,
   defineState,
@@ -35,6 +36,7 @@ export function loadHead({ langgraph }: Peers): Case {
     contenders: [
       { name: "statewright", role: "ours", growth: doublings(250), open: chats },
       ...(langgraph === undefined ? [] : [peerChats(langgraph)]),
+      { name: "rows of JSON, read and parsed", role: "limit", open: bareRows },
     ],
     checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.2 }],
   };
@@ -102,6 +104,28 @@ function chats(): Work {
     (thread) => getState(chat, { store, thread }),
     () => {
       store.close();
+      file.remove();
+    },
+  );
+}
+
+/** The same messages, a row each. */
+function bareRows(): Work {
+  const file = scratchFile("rows.db");
+  const db = new Database(file.path);
+  db.exec(
+    "CREATE TABLE messages (thread TEXT, nth INTEGER, text TEXT, PRIMARY KEY (thread, nth)) STRICT, WITHOUT ROWID",
+  );
+  const insert = db.prepare("INSERT INTO messages VALUES (?, ?, ?)");
+  const select = db.prepare<[string], string>("SELECT text FROM messages WHERE thread = ? ORDER BY nth").pluck();
+  return threads(
+    async (thread, size) => {
+      for (let nth = 0; nth < size; nth++)
+        insert.run(thread, nth, JSON.stringify(message(nth % 2 === 0 ? "user" : "assistant", nth)));
+    },
+    async (thread) => select.all(thread).map((row): unknown => JSON.parse(row)),
+    () => {
+      db.close();
       file.remove();
     },
   );

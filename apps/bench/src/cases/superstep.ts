@@ -1,6 +1,7 @@
 /** B1 and B2: one superstep of a node that does nothing but count, in memory and saved. */
 import Database from "better-sqlite3";
 import { defineGraph, defineState, END, type Graph, route, run, START, type Store, sqliteStore } from "statewright";
+import { assign, createMachine, initialTransition, transition } from "xstate";
 import * as z from "zod";
 import { type Case, type Contender, doublings, type Work } from "../case.ts";
 import type { LangGraph, PeerGraph, PeerSaver, Peers } from "../peers/langgraph.ts";
@@ -22,6 +23,7 @@ export function superstepInMemory({ langgraph }: Peers): Case {
     contenders: [
       { name: "statewright", role: "ours", growth: doublings(1_000), open: () => ({ run: (size) => count(size) }) },
       ...(langgraph === undefined ? [] : [peerInMemory(langgraph)]),
+      { name: "a bare transition of XState", role: "limit", open: () => ({ run: bareTransitions }) },
       { name: "an empty async loop", role: "limit", open: () => ({ run: emptyLoop }) },
     ],
     checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.1 }],
@@ -62,6 +64,17 @@ async function count(limit: number, store?: Store, thread?: string): Promise<und
   const options = { input: { n: 0, limit }, maxSteps: Number.POSITIVE_INFINITY };
   const saved = store === undefined || thread === undefined ? {} : { store, thread };
   await run(counter as Graph, { ...options, ...saved }).result;
+}
+
+const bareMachine = createMachine({
+  context: { n: 0 },
+  initial: "work",
+  states: { work: { on: { done: { target: "work", actions: assign({ n: ({ context }) => context.n + 1 }) } } } },
+});
+
+function bareTransitions(size: number): undefined {
+  let [snapshot] = initialTransition(bareMachine);
+  for (let n = 0; n < size; n++) [snapshot] = transition(bareMachine, snapshot, { type: "done" });
 }
 
 async function emptyLoop(size: number): Promise<undefined> {

@@ -33,7 +33,7 @@ export interface Cost {
 export type Costs = Readonly<Record<string, Cost>>;
 
 /** How much more than what was recorded is a step back: CPU time is the one that other work on the machine disturbs. */
-export const margins = { allocated: 1.15, bytes: 1.1, cpu: 2 } as const;
+const margins = { allocated: 1.15, bytes: 1.1, cpu: 2 } as const;
 
 const rounds = 7;
 const warmUps = 3;

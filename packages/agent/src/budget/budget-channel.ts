@@ -1,5 +1,5 @@
 /** The channel in which a budget keeps what was spent. */
-import { type Channel, reduce, type Schema } from "@statewright/core";
+import { type Channel, reduce, type Schema, schemaWhere } from "@statewright/core";
 import { type BudgetSpent, budgetKinds, nothingSpent, type Spending, spentOf } from "./budget-spent.ts";
 
 /** A channel of its own for each budget: ledgers know it by that. One of a run begins anew with each run. */
@@ -9,14 +9,11 @@ export function budgetChannel(per: "run" | "thread"): Channel<BudgetSpent, Spend
   ) as Channel<BudgetSpent, Spending>;
 }
 
-const spentSchema: Schema<BudgetSpent | undefined, BudgetSpent> = {
-  "~standard": {
-    version: 1,
-    vendor: "statewright",
-    validate: (value = nothingSpent("")) =>
-      isSpent(value) ? { value } : { issues: [{ message: "expected what a budget has spent" }] },
-  },
-};
+const spentSchema: Schema<BudgetSpent | undefined, BudgetSpent> = schemaWhere(
+  "what a budget has spent",
+  isSpent,
+  nothingSpent(""),
+);
 
 function isSpent(value: unknown): value is BudgetSpent {
   return (

@@ -84,6 +84,11 @@ export function nothingSpent(run: string): BudgetSpent {
   };
 }
 
+/** Time at work for an entry, in whole milliseconds. */
+export function workedFor(from: number, to: number): Pick<Spending, "from" | "to"> {
+  return { from: Math.round(from), to: Math.round(to) };
+}
+
 /** What was spent, with one entry more. */
 export function spentOf(before: BudgetSpent, entry: Spending): BudgetSpent {
   const { tokens = 0, cost = 0, from, to, extend } = entry;

@@ -1,5 +1,5 @@
 /** A conversation as text that another model reads: who said what, which tools were called, what they gave. */
-import { type ContentBlock, type Message, textOf } from "@statewright/core";
+import { type ContentBlock, type Message, textOf, wordsOf } from "@statewright/core";
 
 /** How much of one result or one call's arguments is shown. */
 const longest = 4_000;
@@ -24,16 +24,8 @@ export function messageText(message: Message): string {
 }
 
 function blockText(block: ContentBlock): string {
-  switch (block.type) {
-    case "text":
-      return block.text;
-    case "json":
-      return JSON.stringify(block.value);
-    case "artifact":
-      return `[artifact ${block.ref.handle}, ${block.ref.name}] ${block.preview}`;
-    default:
-      return `[${block.type}]`;
-  }
+  const words = wordsOf(block) ?? `[${block.type}]`;
+  return block.type === "artifact" ? `[artifact ${block.ref.handle}, ${block.ref.name}] ${words}` : words;
 }
 
 function cut(text: string): string {

@@ -1,18 +1,16 @@
 /** Memories that have to do with what a person says stand in the request, without the model asking for them. */
 import {
-  type Channel,
   checkOptions,
   defineMiddleware,
   type Message,
   type Middleware,
   optionNames,
-  reduce,
-  type Schema,
   textOf,
   type UserMessage,
 } from "@statewright/core";
 import { checkCount, checkWord, unfitOption } from "../check-option.ts";
 import { lastUserStart } from "../context/kept-messages.ts";
+import { type LatestChannel, latest } from "../latest-channel.ts";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
 import { checkNamespace, type Memory, type MemoryNamespace, memoriesOf, memoryOf } from "./memory-place.ts";
 
@@ -36,29 +34,14 @@ export interface RecalledMemories {
   readonly memories: readonly Memory[];
 }
 
-const schema: Schema<RecalledMemories | null | undefined, RecalledMemories | null> = {
-  "~standard": {
-    version: 1,
-    vendor: "statewright",
-    validate: (value) =>
-      value === undefined || value === null
-        ? { value: null }
-        : isRecalled(value)
-          ? { value }
-          : { issues: [{ message: "expected recalled memories, { for, memories }" }] },
-  },
-};
-
-function isRecalled(value: unknown): value is RecalledMemories {
+function isRecalled(value: object): value is RecalledMemories {
   const { for: id, memories } = value as Partial<RecalledMemories>;
   return typeof id === "string" && Array.isArray(memories);
 }
 
-type RecalledChannel = Channel<RecalledMemories | null, RecalledMemories | null, RecalledMemories | null | undefined>;
-
 /** The channel that holds what was recalled: a graph of your own declares it, `defineState({ …, ...recalledMemories })`. */
-export const recalledMemories: { readonly recalledMemories: RecalledChannel } = {
-  recalledMemories: reduce(schema, (_before, recalled: RecalledMemories | null) => recalled) as RecalledChannel,
+export const recalledMemories: { readonly recalledMemories: LatestChannel<RecalledMemories> } = {
+  recalledMemories: latest("recalled memories, { for, memories }", isRecalled),
 };
 
 /**

@@ -22,7 +22,9 @@ import {
   type Spending,
   shareUsed,
   wordsFor,
+  workedFor,
 } from "../budget/budget-spent.ts";
+import { asBudget } from "../budget/own-limits.ts";
 import { costOf, type Prices, priceOf, tokensOf } from "../budget/prices.ts";
 
 type BudgetLedger = Ledger<BudgetSpent, Spending>;
@@ -33,11 +35,6 @@ type BudgetLedger = Ledger<BudgetSpent, Spending>;
  * `invalid_option` for limits that are none, and for a limit of cost without prices.
  */
 export function budget(options: BudgetOptions): Middleware {
-  return budgetIn(options, `${options?.name ?? "budget"}Spent`);
-}
-
-/** A budget that keeps what was spent in a channel of this name. */
-export function budgetIn(options: BudgetOptions, channelName: string): Middleware {
   const read = readBudgetOptions(options);
   const { name, per, limits, prices, onExceeded, onUnknown, warnAt, expiresMs, tree } = read;
   const channel = budgetChannel(per);
@@ -45,7 +42,7 @@ export function budgetIn(options: BudgetOptions, channelName: string): Middlewar
   /** What was spent in the run, or on the thread, by now. */
   const spentIn = (ledger: BudgetLedger, run: string, reserved: boolean): BudgetSpent => {
     // What this very request has entered or reserved, in a pass that was cut short, does not count against it.
-    const spent = ledger.value({ reserved, without: ["turn", usageKey(ledger)] });
+    const spent = ledger.value({ reserved, without: ["turn", "usage"] });
     return per === "run" && spent.run !== run ? nothingSpent(run) : spent;
   };
 
@@ -72,12 +69,12 @@ export function budgetIn(options: BudgetOptions, channelName: string): Middlewar
     return (await runtime.interrupt(name, { payload, ...time })) as BudgetAnswer;
   };
 
-  return defineMiddleware({
+  const middleware = defineMiddleware({
     name,
     required: true,
     asks: [],
     inherited: tree,
-    channels: { [channelName]: channel },
+    channels: { [`${name}Spent`]: channel },
     interrupts: { [name]: budgetAnswer },
     beforeModel: async (request, runtime) => {
       const { run } = runtime.run;
@@ -99,7 +96,7 @@ export function budgetIn(options: BudgetOptions, channelName: string): Middlewar
       }
       const { lastTokens, lastCost } = spentIn(ledger, run, false);
       ledger.reserve("turn", { run, turns: 1 });
-      ledger.reserve(usageKey(ledger), {
+      ledger.reserve("usage", {
         run,
         tokens: Math.max(lastTokens, request.maxOutputTokens ?? 0),
         cost: lastCost,
@@ -112,15 +109,16 @@ export function budgetIn(options: BudgetOptions, channelName: string): Middlewar
         return await next(request);
       } finally {
         const ledger = runtime.ledger(channel);
-        ledger.enter(freeKey(ledger, "time"), { run: runtime.run.run, from, to: runtime.clock.now() });
+        ledger.enter(freeKey(ledger, "time"), { run: runtime.run.run, ...workedFor(from, runtime.clock.now()) });
       }
     },
-    onMessage: ({ message, model }, runtime) => {
+    onMessage: ({ message, model, key }, runtime) => {
       if (model === undefined) return;
       const { run } = runtime.run;
       const ledger = runtime.ledger(channel);
       // The cost first: a process that dies between the two has forgotten no money.
-      ledger.enter(usageKey(ledger), { run, ...usageIn(message.usage, model, prices), isLast: true });
+      ledger.enter(freeKey(ledger, key), { run, ...usageIn(message.usage, model, prices), isLast: true });
+      ledger.release("usage");
       ledger.enter("turn", { run, turns: 1 });
     },
     // Entered when it is known and not with the message: a call may fail for good, and the ends of a run have no message.
@@ -149,10 +147,11 @@ export function budgetIn(options: BudgetOptions, channelName: string): Middlewar
       const ledger = runtime.ledger(channel);
       const to = runtime.clock.now();
       if (result.attempts === 0) ledger.release("call");
-      else ledger.enter("call", { run: runtime.run.run, toolCalls: 1, from: to - result.elapsedMs, to });
+      else ledger.enter("call", { run: runtime.run.run, toolCalls: 1, ...workedFor(to - result.elapsedMs, to) });
       return undefined;
     },
   });
+  return asBudget(middleware);
 
   /** Tells once of a limit that is near, and says it to the model in each request. */
   function warned(request: ModelRequest, runtime: ModelHookRuntime, ledger: BudgetLedger): ModelRequest | undefined {
@@ -170,13 +169,6 @@ export function budgetIn(options: BudgetOptions, channelName: string): Middlewar
     const note = { role: "user", id: `${task}:${name}`, content: [{ type: "text", text }] } as const;
     return { ...request, messages: [...request.messages, note] };
   }
-}
-
-/** A request whose answer a crash has lost was paid for: one that is made in its place has a key of its own. */
-function usageKey(ledger: BudgetLedger): string {
-  let nth = 1;
-  while (ledger.has(`usage ${nth}`)) nth++;
-  return `usage ${nth}`;
 }
 
 /** What is entered beside what earlier passes have entered under such a key. */

@@ -9,10 +9,10 @@ import {
   type Middleware,
   optionNames,
   reduce,
-  type Schema,
   StatewrightError,
   type ToolSpec,
 } from "@statewright/core";
+import { textsSchema } from "../texts-schema.ts";
 import { checkAsking } from "./check-asking.ts";
 
 /** What `guardUntrusted` takes. */
@@ -25,24 +25,11 @@ export interface GuardOptions extends AskOptions {
   readonly action?: "ask" | "refuse";
 }
 
-const tools: Schema<readonly string[] | undefined, readonly string[]> = {
-  "~standard": {
-    version: 1,
-    vendor: "statewright",
-    validate: (value) =>
-      value === undefined
-        ? { value: [] }
-        : Array.isArray(value) && value.every((name) => typeof name === "string")
-          ? { value }
-          : { issues: [{ message: "expected names of tools" }] },
-  },
-};
-
 /** The channel that holds which tools brought content from outside: a graph of your own declares it, `defineState({ …, ...untrustedFrom })`. */
 export const untrustedFrom: {
   readonly untrustedFrom: Channel<readonly string[], string, readonly string[] | undefined>;
 } = {
-  untrustedFrom: reduce(tools, (before, tool: string) =>
+  untrustedFrom: reduce(textsSchema("names of tools"), (before, tool: string) =>
     before.includes(tool) ? before : [...before, tool],
   ) as Channel<readonly string[], string, readonly string[] | undefined>,
 };

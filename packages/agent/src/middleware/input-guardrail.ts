@@ -8,11 +8,11 @@ import {
   type ModelHookRuntime,
   optionNames,
   reduce,
-  type Schema,
   textOf,
   type UserMessage,
 } from "@statewright/core";
 import { checkFunction, unfitOption } from "../check-option.ts";
+import { textsSchema } from "../texts-schema.ts";
 import { messagesIn } from "./calls-in.ts";
 
 /** What an input guardrail looks at. */
@@ -43,24 +43,14 @@ export interface InputGuardrailOptions<Context = unknown, State = unknown> {
   readonly name?: string;
 }
 
-const ids: Schema<readonly string[] | undefined, readonly string[]> = {
-  "~standard": {
-    version: 1,
-    vendor: "statewright",
-    validate: (value) =>
-      value === undefined
-        ? { value: [] }
-        : Array.isArray(value) && value.every((id) => typeof id === "string")
-          ? { value }
-          : { issues: [{ message: "expected ids of messages" }] },
-  },
-};
-
 type RefusedChannel = Channel<readonly string[], readonly string[], readonly string[] | undefined>;
 
 /** The channel that holds the ids of messages that were refused: a graph of your own declares it, `defineState({ …, ...refusedInput })`. */
 export const refusedInput: { readonly refusedInput: RefusedChannel } = {
-  refusedInput: reduce(ids, (before, refused: readonly string[]) => [...before, ...refused]) as RefusedChannel,
+  refusedInput: reduce(textsSchema("ids of messages"), (before, refused: readonly string[]) => [
+    ...before,
+    ...refused,
+  ]) as RefusedChannel,
 };
 
 /**
@@ -77,6 +67,7 @@ export function inputGuardrail<Context = unknown, State = unknown>(
     name,
     required: true,
     channels: refusedInput,
+    showMessages: (messages, { state }) => withoutRefused(messages, refusedIn(state)),
     beforeModel: async (request, runtime) => {
       const conversation = messagesIn(runtime.state);
       const messages = conversation
@@ -92,10 +83,14 @@ export function inputGuardrail<Context = unknown, State = unknown>(
           return runtime.end(refusal.refuse, { by: "guardrail", reason: refusal.reason ?? name });
         }
       }
-      const { refusedInput: refused = [] } = runtime.state as { readonly refusedInput?: readonly string[] };
+      const refused = refusedIn(runtime.state);
       return refused.length === 0 ? undefined : { ...request, messages: withoutRefused(request.messages, refused) };
     },
   });
+}
+
+function refusedIn(state: unknown): readonly string[] {
+  return (state as { readonly refusedInput?: readonly string[] }).refusedInput ?? [];
 }
 
 /** The conversation without what was refused, and without the refusals. */

@@ -9,6 +9,7 @@ import {
   reduce,
   type Schema,
   StatewrightError,
+  schemaWhere,
   ToolError,
 } from "@statewright/core";
 import { earlierSiblings, messagesIn } from "./calls-in.ts";
@@ -38,19 +39,6 @@ interface CallMade {
   readonly tool: string;
 }
 
-const counts: Schema<CallCounts | undefined, CallCounts> = {
-  "~standard": {
-    version: 1,
-    vendor: "statewright",
-    validate: (value) =>
-      value === undefined
-        ? { value: { thread: {}, run: "", inRun: {} } }
-        : areCounts(value)
-          ? { value }
-          : { issues: [{ message: "expected counts of calls" }] },
-  },
-};
-
 function areCounts(value: unknown): value is CallCounts {
   if (typeof value !== "object" || value === null) return false;
   const { thread, run, inRun } = value as Partial<CallCounts>;
@@ -61,6 +49,12 @@ function areNumbers(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   return Object.values(value).every((count) => Number.isInteger(count) && count >= 0);
 }
+
+const counts: Schema<CallCounts | undefined, CallCounts> = schemaWhere("counts of calls", areCounts, {
+  thread: {},
+  run: "",
+  inRun: {},
+});
 
 /** The channel that holds the counts: a graph of your own declares it, `defineState({ …, ...callCounts })`. */
 export const callCounts: { readonly callCounts: Channel<CallCounts, CallMade, CallCounts | undefined> } = {

@@ -18,8 +18,9 @@ export interface LimitModelRateOptions {
 }
 
 /**
- * Let requests wait for their turn, over all runs that have this middleware in this process. Register it last, so that only
- * what is sent takes a turn. A cancel ends the wait, and the turn is another's. A request that failed and is made again by `retry` takes no other turn.
+ * Let requests wait for their turn, over all runs that have this middleware in this process. Every request that goes out takes
+ * one: retries, fallbacks, and what hooks ask of other models too. What is answered without a request takes none. A cancel ends
+ * the wait, and the turn is another's. The wait is no time of the model: no timeout of the call counts it.
  */
 export function limitModelRate(options: LimitModelRateOptions): Middleware {
   checkOptions(
@@ -40,14 +41,14 @@ export function limitModelRate(options: LimitModelRateOptions): Middleware {
   return defineMiddleware({
     name: "limitModelRate",
     required: true,
-    aroundModel: async (request, next, runtime) => {
+    beforeRequest: async ({ request }, runtime) => {
       const turn = await gate.wait(runtime, weigh(request));
       runtime.signal.throwIfAborted();
-      const reply = await next(request);
-      const { inputTokens, outputTokens = 0 } = reply.usage ?? {};
-      if (turn !== undefined && tokens !== undefined && inputTokens !== undefined)
-        turn.tokens = inputTokens + outputTokens;
-      return reply;
+      return (usage) => {
+        const { inputTokens, outputTokens = 0 } = usage ?? {};
+        if (turn !== undefined && tokens !== undefined && inputTokens !== undefined)
+          turn.tokens = inputTokens + outputTokens;
+      };
     },
   });
 }

@@ -8,6 +8,7 @@ import {
   type MiddlewareRuntime,
   type ModelReply,
   optionNames,
+  printable,
 } from "@statewright/core";
 import { checkFlag, checkFunction } from "../check-option.ts";
 
@@ -28,7 +29,7 @@ export function logCalls(options: LogCallsOptions): Middleware {
   const { log, args = false } = options;
   checkFunction("logCalls", { log: log ?? null });
   checkFlag("logCalls", { args });
-  const line = ({ run }: MiddlewareRuntime, text: string): void => void log(`${run.thread} ${text}`);
+  const line = ({ run }: MiddlewareRuntime, text: string): void => void log(`${plain(run.thread)} ${text}`);
   return defineMiddleware({
     name: "logCalls",
     aroundModel: async (request, next, runtime) => {
@@ -45,7 +46,7 @@ export function logCalls(options: LogCallsOptions): Middleware {
       }
     },
     afterTool: ({ call, result }, runtime) => {
-      const shown = args ? ` ${JSON.stringify(call.args)?.slice(0, 200)}` : "";
+      const shown = args ? ` ${printable(`${JSON.stringify(call.args)?.slice(0, 200)}`)}` : "";
       const end = result.isError ? `failed: ${result.error?.kind ?? "error"}` : "ok";
       line(runtime, `tool ${plain(call.name)}${shown}, ${end}, ${Math.round(result.elapsedMs)} ms`);
       return undefined;
@@ -57,15 +58,15 @@ export function logCalls(options: LogCallsOptions): Middleware {
 function said(reply: ModelReply): string {
   const calls = callsOf({ ...reply, role: "assistant", id: "" }).map(({ name }) => plain(name));
   const { inputTokens = "?", outputTokens = "?" } = reply.usage ?? {};
-  return `${calls.length === 0 ? reply.finish : `calls ${calls.join(", ")}`}, ${inputTokens} + ${outputTokens} tokens`;
+  return `${calls.length === 0 ? plain(reply.finish) : `calls ${calls.join(", ")}`}, ${inputTokens} + ${outputTokens} tokens`;
 }
 
 function codeOf(thrown: unknown): string {
   if (isStatewrightError(thrown)) return thrown.code;
-  return thrown instanceof Error ? thrown.name : typeof thrown;
+  return thrown instanceof Error ? plain(thrown.name) : typeof thrown;
 }
 
 /** A name as one word of the line: models make names up, and a name could be a line of its own. */
 function plain(name: string): string {
-  return /^[\w./:@-]{1,128}$/.test(name) ? name : JSON.stringify(name.slice(0, 128));
+  return /^[\w./:@-]{1,128}$/.test(name) ? name : printable(JSON.stringify(name.slice(0, 128)));
 }

@@ -139,10 +139,19 @@ export function redactPersonal(options: RedactPersonalOptions = {}): Middleware 
     return made;
   };
 
+  const isLookedAt = (message: Message): message is UserMessage | (Message & { readonly role: "tool" }) =>
+    (message.role === "user" && input) || (message.role === "tool" && toolResults);
+
   return defineMiddleware({
     name: "redactPersonal",
     required: true,
     inherited: true,
+    showMessages: async (messages) => {
+      const shown: Message[] = [];
+      for (const message of messages)
+        shown.push(isLookedAt(message) ? (await cleanedMessage(message)).message : message);
+      return shown;
+    },
     beforeModel: async (request, runtime) => {
       if (!input && !toolResults) return undefined;
       const conversation = messagesIn(runtime.state);
@@ -150,7 +159,7 @@ export function redactPersonal(options: RedactPersonalOptions = {}): Middleware 
       const freshIds = new Set(fresh.map(({ id }) => id));
       const messages: Message[] = [];
       for (const message of request.messages) {
-        if (!((message.role === "user" && input) || (message.role === "tool" && toolResults))) {
+        if (!isLookedAt(message)) {
           messages.push(message);
           continue;
         }

@@ -1,6 +1,5 @@
 /** A smaller model picks the tools that the model is shown: of many tools few fit a task, and each costs tokens and attention. */
 import {
-  type Channel,
   checkOptions,
   defineMiddleware,
   isModel,
@@ -12,12 +11,11 @@ import {
   type ModelRequest,
   type ModelTool,
   optionNames,
-  reduce,
-  type Schema,
   textOf,
 } from "@statewright/core";
 import { checkCount, checkTexts, unfitOption } from "../check-option.ts";
 import { messageText } from "../context/conversation-text.ts";
+import { type LatestChannel, latest } from "../latest-channel.ts";
 
 /** What `selectToolsByModel` takes. */
 export interface SelectToolsOptions {
@@ -38,29 +36,14 @@ export interface SelectedTools {
   readonly names: readonly string[];
 }
 
-const schema: Schema<SelectedTools | null | undefined, SelectedTools | null> = {
-  "~standard": {
-    version: 1,
-    vendor: "statewright",
-    validate: (value) =>
-      value === undefined || value === null
-        ? { value: null }
-        : isSelection(value)
-          ? { value }
-          : { issues: [{ message: "expected picked tools, { for, names }" }] },
-  },
-};
-
-function isSelection(value: unknown): value is SelectedTools {
+function isSelection(value: object): value is SelectedTools {
   const { for: id, names } = value as Partial<SelectedTools>;
   return typeof id === "string" && Array.isArray(names) && names.every((name) => typeof name === "string");
 }
 
-type SelectedChannel = Channel<SelectedTools | null, SelectedTools | null, SelectedTools | null | undefined>;
-
 /** The channel that holds what was picked: a graph of your own declares it, `defineState({ …, ...selectedTools })`. */
-export const selectedTools: { readonly selectedTools: SelectedChannel } = {
-  selectedTools: reduce(schema, (_before, picked: SelectedTools | null) => picked) as SelectedChannel,
+export const selectedTools: { readonly selectedTools: LatestChannel<SelectedTools> } = {
+  selectedTools: latest("picked tools, { for, names }", isSelection),
 };
 
 const picker = "pick_tools";

@@ -11,6 +11,7 @@ import {
   type GraphToolOptions,
   type GraphTypes,
   graphTool,
+  graphToolParts,
   type Json,
   type JsonSchemaInput,
   jsonSchemaInput,
@@ -24,7 +25,7 @@ import {
   type ToolReturn,
   textOf,
 } from "@statewright/core";
-import { endedBy } from "../agent-ended.ts";
+import { answerText, endedBy } from "../agent-ended.ts";
 import { type AgentInput, toMessages } from "../agent-input.ts";
 import { usageIn } from "./usage-in.ts";
 
@@ -52,16 +53,7 @@ export interface SubAgentEnd<Inner extends TalkingTypes> {
 /** The parts of the options of `graphTool` that go for an agent too. */
 type UsualParts<Inner extends GraphTypes, Name extends string, Input extends ToolInput, Context, Value> = Pick<
   GraphToolOptions<Inner, Name, Input, Context, Value>,
-  | "label"
-  | "description"
-  | "prepareArguments"
-  | "safety"
-  | "retry"
-  | "timeoutMs"
-  | "onError"
-  | "limits"
-  | "execution"
-  | "maxDepth"
+  keyof typeof graphToolParts
 >;
 
 /** What `agentTool` takes beside the agent. */
@@ -155,23 +147,14 @@ type AnyOptions = Omit<
 const names = optionNames<
   AgentToolOptions<TalkingTypes, string, ToolInput, unknown, unknown> & { readonly context?: unknown }
 >({
+  ...graphToolParts,
   name: true,
-  label: true,
-  description: true,
   input: true,
   prompt: true,
   state: true,
   context: true,
   output: true,
   accept: true,
-  prepareArguments: true,
-  safety: true,
-  retry: true,
-  timeoutMs: true,
-  onError: true,
-  limits: true,
-  execution: true,
-  maxDepth: true,
 });
 
 const usualEnds: readonly string[] = Object.freeze(["answer", "tool"]);
@@ -254,6 +237,7 @@ function isSpoken(message: Message): message is AssistantMessage {
 /** What an agent said last: its answer, or the results of the call that ended it. */
 function wordsIn(messages: readonly Message[], { by }: AgentEnd): string {
   const last = messages.at(-1);
+  if (by === "answer") return answerText(messages);
   if (by !== "tool") return last === undefined ? "" : textOf(last);
   const ending = messages.findLast((message) => message.role === "tool" && message.terminate === true);
   return ending === undefined ? "" : textOf(ending);

@@ -44,6 +44,7 @@ export function handingOver(rules: TeamRules, member: Member): Middleware {
   return defineMiddleware<unknown, TeamTalk>({
     name: "team",
     required: true,
+    asks: [],
     beforeTool: ({ call }, { state }) => {
       const to = toOf(call.name);
       if (to === undefined) return undefined;

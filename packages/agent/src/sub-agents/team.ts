@@ -19,6 +19,7 @@ import {
 } from "@statewright/core";
 import { checkCount, checkWord } from "../check-option.ts";
 import { type Agent, talking } from "../create-agent.ts";
+import { questionsOf } from "../questions.ts";
 import { handoffOf } from "./handoff.ts";
 import { channelsOf, contextOf, inputOf, outputOf } from "./team-parts.ts";
 import { handingOver, type Member, showing, type TeamRules, type TeamTalk, viewOf, within } from "./team-rules.ts";
@@ -118,10 +119,10 @@ function teamGraph(options: AnyTeamOptions): Graph {
     ...(inbox !== undefined && { inbox }),
     ...(middleware && { middleware }),
     private: [...new Set(graphs.flatMap((graph) => [...graph.private]))] as never[],
-    interrupts: Object.assign({}, ...[...graphs, ...around].map(({ interrupts }) => interrupts)) as Record<
-      never,
-      never
-    >,
+    interrupts: questionsOf(`the team "${name}"`, [
+      ...graphs.map((graph) => ({ who: `the agent "${graph.name}"`, interrupts: graph.interrupts })),
+      ...around.map((each) => ({ who: `the middleware "${each?.name}"`, interrupts: each?.interrupts })),
+    ]) as Record<never, never>,
   });
   const nodes = members.flatMap((member) => nodesOf(rules, member));
   const edges = members.flatMap((member) => edgesOf(rules, member));

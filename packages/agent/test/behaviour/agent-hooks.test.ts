@@ -239,6 +239,31 @@ describe("afterAgent", () => {
     expect(log).toEqual(["watching begins", ["watching", "answer", 4]]);
   });
 
+  test.each(["tools:afterAgent", "call:tools:afterAgent", "tools:afterAgent:asks:what", ""])(
+    "is called behind a call with the id %j, which a model has made up",
+    async (id) => {
+      const log: unknown[] = [];
+      const asks = defineMiddleware({
+        name: "asks",
+        afterAgent: async (_, { ask }) => {
+          const request = { messages: [user("q", "What?")], tools: [] };
+          log.push((await ask("what", { model: scriptedModel([say("that")]), request })).content);
+        },
+      });
+      const agent = createAgent({
+        name: "a",
+        model: scriptedModel([[call("work", {}, { id }), call("finish", {}, { id: "f" })]]),
+        tools: [work, finish],
+        middleware: [watching(log), asks],
+        store: memoryStore(),
+      });
+      const { state } = await agent.run({ thread: "t", input: "go" }).result;
+      expect(log).toEqual(["watching begins", [{ type: "text", text: "that" }], ["watching", "tool", 4]]);
+      expect(texts(state.messages).slice(2)).toEqual(["tool worked", "tool finished"]);
+      expect(state.messages[2]).toMatchObject({ callId: id });
+    },
+  );
+
   test("that returns what is no list of messages fails by name, and the model is not asked again", async () => {
     const model = scriptedModel([say("one")]);
     const store = memoryStore();

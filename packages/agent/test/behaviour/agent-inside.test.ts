@@ -19,18 +19,10 @@ import {
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { payingInto } from "../support/pay.ts";
 
 const paid: number[] = [];
-const pay = defineTool({
-  name: "pay",
-  description: "Pay.",
-  input: z.object({ cents: z.int() }),
-  effect: "once",
-  run: ({ cents }) => {
-    paid.push(cents);
-    return "paid";
-  },
-});
+const pay = payingInto(paid);
 const askFirst = defineMiddleware({ name: "ask first", beforeTool: ({ call: made }) => interruptFor(made, "it pays") });
 
 test("an agent inside a graph asks through it, survives a crash, calls its tool once, and answers with its text", async () => {

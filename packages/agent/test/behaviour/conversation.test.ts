@@ -49,7 +49,10 @@ const given = { context: { customerId: "c1" }, secrets: { get: () => "sk-live-1"
 
 test("an agent answers after its tool has: model, tools, model", async () => {
   const calls = { count: 0 };
-  const model = scriptedModel([call("refund", { orderId: "7", cents: 900 }), say("Your money is on its way.")]);
+  const model = scriptedModel([
+    [say("I look."), call("refund", { orderId: "7", cents: 900 })],
+    say("Your money is on its way."),
+  ]);
   const shop = createAgent({ name: "shop", model, context: Shop, state: Orders, tools: [shopWith(calls)] });
   const handle = shop.run({ thread: "t1", input: "Refund order 7", ...given });
   const events: RunEvent[] = [];
@@ -58,7 +61,8 @@ test("an agent answers after its tool has: model, tools, model", async () => {
   for await (const piece of handle.text()) text += piece;
   const result = await handle.result;
   expect(result.status).toBe("done");
-  expect(text).toBe("Your money is on its way.");
+  // Each message begins a line of its own.
+  expect(text).toBe("I look.\nYour money is on its way.");
   expect(result.state.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "assistant"]);
   expect(result.state.refunds).toBe(1);
   const path = events.flatMap((event) => (event.type === "transition.taken" ? [JSON.stringify(event.to)] : []));

@@ -26,6 +26,7 @@ import {
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { payingInto } from "../support/pay.ts";
 
 function shown({ messages }: ModelRequest): readonly string[] {
   return messages.map((message) => {
@@ -261,16 +262,7 @@ describe("what agents of a team keep of their own", () => {
     const Person = defineContext({ user: z.string() });
     const Plan = defineContext({ plan: z.string() });
     const paid: number[] = [];
-    const pay = defineTool({
-      name: "pay",
-      description: "Pay.",
-      input: z.object({ cents: z.int() }),
-      effect: "once",
-      run: ({ cents }) => {
-        paid.push(cents);
-        return "paid";
-      },
-    });
+    const pay = payingInto(paid);
     const first = defineMiddleware({
       name: "first",
       beforeTool: ({ call: made }) => (made.name === "pay" ? interruptFor(made, "it pays") : undefined),
@@ -402,6 +394,8 @@ describe("teams that cannot work", () => {
   const model = scriptedModel([]);
   const a = createAgent({ name: "a", model, tools: [handoff("nobody")] });
   const b = createAgent({ name: "b", model });
+  const who = (answer: z.ZodType) => defineMiddleware({ name: "who", interrupts: { name: answer } });
+  const asking = (name: string, answer: z.ZodType) => createAgent({ name, model, middleware: [who(answer)] });
   const spending = (name: string, turns: number) => createAgent({ name, model, middleware: [budget({ turns })] });
   test.each([
     ["without agents", () => team({ name: "t", agents: [] }), /has no agents/],
@@ -423,9 +417,26 @@ describe("teams that cannot work", () => {
       () => team({ name: "t", agents: [spending("a", 5), spending("b", 7)] }),
       /two agents of the team "t" have a channel "budgetSpent"/,
     ],
+    [
+      "with two questions of one key, of which only one could be answered",
+      () => team({ name: "t", agents: [asking("a", z.string()), asking("b", z.number())] }),
+      /the agent "a" and the agent "b" of the team "t" ask different questions under the key "name"/,
+    ],
+    [
+      "with a question of the middleware around them under the key of one of theirs",
+      () => team({ name: "t", agents: [asking("a", z.string())], middleware: [who(z.number())] }),
+      /the agent "a" and the middleware "who" of the team "t" ask different questions/,
+    ],
     ["with a number that is none", () => team({ name: "t", agents: [b], maxHandoffs: 0 }), /maxHandoffs/],
   ])("%s are refused", (_what, make, message) => {
     expect(make).toThrow(message);
+  });
+  test("the same question and the same tool without a body may be of several", () => {
+    const name = z.string();
+    const pick = defineTool({ name: "pick", description: "Picks.", input: z.object({}), output: z.string() });
+    const member = (of: string) => createAgent({ name: of, model, tools: [pick], middleware: [who(name)] });
+    const { interrupts } = team({ name: "t", agents: [member("a"), member("b")] });
+    expect(Object.keys(interrupts)).toEqual(["approve", "name", "pick"]);
   });
   test("a hand-off to what is no agent is refused", () => {
     expect(() => handoff(undefined as never)).toThrow(/neither an agent nor the name of one/);

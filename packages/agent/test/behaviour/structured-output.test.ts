@@ -5,6 +5,7 @@ import {
   defineState,
   defineTool,
   END,
+  isStatewrightError,
   jsonSchemaInput,
   type Message,
   type Model,
@@ -464,20 +465,66 @@ describe("an output", () => {
   });
 
   test("streams as it is written", async () => {
-    const natively = createAgent({
-      name: "clerk",
-      model: native([say('{"item": "lamp", "count": 2}')]),
-      output: Order,
-    });
-    const first = natively.run({ input: "Go" });
-    let text = "";
-    for await (const piece of first.text()) text += piece;
-    expect(JSON.parse(text)).toEqual(order);
     const byCall = createAgent({ name: "clerk", model: scriptedModel([final("lamp", 2)]), output: Order });
     let args = "";
     for await (const event of byCall.stream({ input: "Go" }))
       if (event.type === "message.call_delta" && event.tool === "final_answer") args += event.argsText;
     expect(JSON.parse(args)).toEqual(order);
+  });
+});
+
+describe("the text of an output", () => {
+  const spaced = '{ "item": "lamp", "count": 2 }';
+  /** Its arguments stream as a model may write them, not as they stand in the message. */
+  const calling: Model = {
+    id: "m",
+    respond: async (_, { delta }) => {
+      for (const argsText of [spaced.slice(0, 9), spaced.slice(9)])
+        delta?.({ type: "call", id: "c", name: "final_answer", argsText });
+      return { content: [{ type: "call", id: "c", name: "final_answer", args: order }], finish: "calls" };
+    },
+  };
+
+  async function told(model: Model): Promise<readonly [string, string | undefined]> {
+    const agent = createAgent({ name: "clerk", model, output: Order, tools: [look] });
+    const run = agent.run({ input: "Go" });
+    let text = "";
+    for await (const piece of run.text()) text += piece;
+    return [text, (await run.result).text];
+  }
+
+  test.each([
+    ["natively", native([say(spaced)]), [spaced, spaced]],
+    ["by a final call", calling, [spaced, '{"item":"lamp","count":2}']],
+    [
+      "by a final call behind words, and once more where it did not fit",
+      scriptedModel([[say("I give it."), final("lamp", 0)], final("lamp", 2)]),
+      ['I give it.\n{"item":"lamp","count":0}\n{"item":"lamp","count":2}', '{"item":"lamp","count":2}'],
+    ],
+    [
+      "behind the words of another message",
+      native([[say("I look it up."), call("look", { word: "lamp" })], say(spaced)]),
+      [`I look it up.\n${spaced}`, spaced],
+    ],
+  ])("is JSON, as it comes and in the result, asked for %s", async (_, model, expected) => {
+    expect(await told(model)).toEqual(expected);
+  });
+
+  test("that a hook has changed is void, and comes whole", async () => {
+    const model = scriptedModel([final("lamp", 2)]);
+    const doubling = defineMiddleware({
+      name: "doubling",
+      afterModel: (reply) => ({
+        ...reply,
+        content: reply.content.map((block) =>
+          block.type === "call" ? { ...block, args: { ...order, count: 4 } } : block,
+        ),
+      }),
+    });
+    const run = createAgent({ name: "clerk", model, output: Order, middleware: [doubling] }).run({ input: "Go" });
+    const pieces: string[] = [];
+    for await (const piece of run.text({ voided: (text) => `<${text}>` })) pieces.push(piece);
+    expect(pieces.slice(-2)).toEqual(['<{"item":"lamp","count":2}>', '{"item":"lamp","count":4}']);
   });
 });
 
@@ -535,7 +582,7 @@ describe("an output while it is written", () => {
 describe("an output survives a crash at every event", () => {
   const script = [call("look", { word: "lamp" }), call("final_answer", { item: "lamp" }), final("lamp", 2)];
 
-  async function crashedAt(nth: number): Promise<"ended before" | unknown> {
+  async function crashedAt(nth: number): Promise<string> {
     const store = memoryStore();
     const peer = store.peer();
     const agent = createAgent({ name: "clerk", model: scriptedModel(script), tools: [look], output: Order });
@@ -547,7 +594,13 @@ describe("an output survives a crash at every event", () => {
       crashed = true;
       store.crash();
     });
-    const first = await run.result.catch(() => undefined);
+    const first = await run.result.then(
+      ({ status }) => status,
+      (error: unknown) => {
+        if (!isStatewrightError(error, "store_closed")) throw error;
+        return error.code;
+      },
+    );
     if (!crashed) return "ended before";
     const { state, ...result } = await agent.resume({ thread: "t", store: peer }).result;
     expect(result).toMatchObject({ status: "done", output: order, ended: { by: "answer" } });
@@ -555,7 +608,7 @@ describe("an output survives a crash at every event", () => {
       ...["user", "assistant", "tool"],
       ...["assistant", "tool", "assistant", "tool"],
     ]);
-    return first?.status;
+    return first;
   }
 
   test("and nothing of the conversation is lost or doubled", async () => {

@@ -33,6 +33,7 @@ import {
 import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { payingInto } from "../support/pay.ts";
 
 /** The text of the last message of a request. */
 function lastOf({ messages }: ModelRequest): string {
@@ -223,16 +224,7 @@ describe("several sub-agents in one message", () => {
 
 describe("questions of a sub-agent", () => {
   const paid: number[] = [];
-  const pay = defineTool({
-    name: "pay",
-    description: "Pay.",
-    input: z.object({ cents: z.int() }),
-    effect: "once",
-    run: ({ cents }) => {
-      paid.push(cents);
-      return `paid ${cents}`;
-    },
-  });
+  const pay = payingInto(paid, (cents) => `paid ${cents}`);
   const first = defineMiddleware({
     name: "first",
     beforeTool: ({ call: made }) => (made.name === "pay" ? interruptFor(made, "it pays") : undefined),

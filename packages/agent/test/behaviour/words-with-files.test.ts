@@ -44,6 +44,14 @@ describe("files", () => {
       { type: "file", mimeType: "application/pdf", data: "JVBERi0x", name: "a.pdf" },
     ],
     [{ data: "UklGRgAAAABXRUJQ" }, { type: "image", mimeType: "image/webp", data: "UklGRgAAAABXRUJQ" }],
+    [
+      { uploaded: { openai: "file-1" }, mimeType: "application/pdf", name: "a.pdf" },
+      { type: "file", mimeType: "application/pdf", uploaded: { openai: "file-1" }, name: "a.pdf" },
+    ],
+    [
+      { uploaded: { openai: "file-1" }, mimeType: "image/png" },
+      { type: "image", mimeType: "image/png", uploaded: { openai: "file-1" } },
+    ],
   ])("told apart as image or file: %j", (file, block) => {
     expect(contentOf({ files: [file] })).toEqual([block]);
   });
@@ -76,6 +84,13 @@ describe("files", () => {
     ["a type that is none", [{ data: png, mimeType: "png" }], /"png"/],
     ["a name that no file has", [{ data: png, mediaType: "image/png" }], /"mediaType"/],
     ["no file", [7], /file 1 of the input is no file/],
+    ["an upload without ids", [{ uploaded: {}, mimeType: "image/png" }], /no ids by the names of providers/],
+    ["an upload without a type", [{ uploaded: { openai: "file-1" } }], /does not say what it is/],
+    [
+      "an upload with bytes",
+      [{ uploaded: { openai: "f" }, mimeType: "image/png", data: png }],
+      /"data" beside uploaded/,
+    ],
     ["no list", png, /files that are no list/],
     ["the second one", [png, 7], /file 2/],
   ])("refused: %s", (_what, files, says) => {

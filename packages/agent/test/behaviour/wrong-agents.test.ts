@@ -3,10 +3,17 @@ import {
   defineMiddleware,
   defineState,
   defineTool,
+  type Graph,
   isStatewrightError,
+  type Message,
   type Middleware,
+  memoryStore,
+  run,
+  systemWorld,
+  textOf,
   toolRegistry,
 } from "@statewright/core";
+import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -19,6 +26,8 @@ import {
   logCalls,
   refuseUnclassified,
   stopLoops,
+  type TeamMember,
+  team,
 } from "../../src/index.ts";
 
 const model = { id: "m", respond: () => Promise.reject(new Error("nobody asks it")) };
@@ -41,6 +50,18 @@ test.each<readonly [string, unknown, ...string[]]>([
   ["a retry that is a number", { name: "a", model, retry: 3 }, "retry", "3"],
   ["middleware that is no list", { name: "a", model, tools: [], middleware: { name: "audit" } }, "middleware", "list"],
   ["tools that are no list", { name: "a", model, tools: "search" }, "tools", "list"],
+  [
+    "questions of one key that differ",
+    {
+      name: "a",
+      model,
+      middleware: [
+        { name: "one", interrupts: { sure: z.boolean() } },
+        { name: "two", interrupts: { sure: z.string() } },
+      ],
+    },
+    'the middleware "one" and the middleware "two" of the agent "a" ask different questions under the key "sure"',
+  ],
   ["a store that is a path", { name: "a", model, store: "agent.db" }, '"agent.db"', "sqliteStore"],
 ])("%s", (_name, options, ...says) => {
   let thrown: unknown;
@@ -88,6 +109,64 @@ describe("a tool that wants a person to be asked before each call", () => {
     expect(() => createAgent({ name: "desk", model, tools: toolRegistry([tool("always")]) })).toThrow(
       /invalid_option: the tool "pay"/,
     );
+  });
+
+  const later = () => {
+    const log: string[] = [];
+    const pay = defineTool({
+      name: "pay",
+      description: "Pays.",
+      input: z.object({}),
+      safety: { access: "write", confirm: "always" },
+      run: () => log.push("paid"),
+    });
+    return { log, pay };
+  };
+
+  test("is refused by setTools, which then changes nothing", () => {
+    const agent = createAgent({ name: "desk", model, tools: [tool("policy")] });
+    expect(() => agent.setTools([tool("always")])).toThrow(/invalid_option: the tool "pay" of the agent "desk"/);
+    expect(agent.nodes.get("tools")?.tools?.registry.get("pay")?.spec.safety.confirm).toBe("policy");
+  });
+
+  test.each([
+    ["an agent", (agent: TeamMember) => agent],
+    ["a team", (agent: TeamMember) => team({ name: "office", agents: [agent] })],
+  ])("that comes later by a registry is denied in %s before it runs, and the log says why", async (_what, within) => {
+    const { log, pay } = later();
+    const tools = toolRegistry();
+    const logged: unknown[] = [];
+    const scripted = scriptedModel([call("pay", {}), say("I could not.")]);
+    const graph = within(createAgent({ name: "desk", model: scripted, tools }));
+    tools.register(pay);
+    const { state } = await run(graph as Graph, {
+      input: { messages: [{ role: "user", id: "u", content: [{ type: "text", text: "Pay." }] }] },
+      world: systemWorld({ log: (_level, message) => void logged.push(message) }),
+    }).result;
+    const { messages } = state as { readonly messages: readonly Message[] };
+    const answer = messages.find(({ role }) => role === "tool");
+    expect(answer && textOf(answer)).toBe(
+      'The tool "pay" runs only when a person has said yes, and nobody is asked here, so this call was not run.',
+    );
+    expect(log).toEqual([]);
+    expect(logged).toEqual(['the tool "pay" says confirm: "always", and no middleware of its agent asks anybody']);
+  });
+
+  test("that comes later is asked about where middleware of the agent asks", async () => {
+    const { log, pay } = later();
+    const tools = toolRegistry();
+    const scripted = scriptedModel([call("pay", {}), say("Paid.")]);
+    const agent = createAgent({
+      name: "desk",
+      model: scripted,
+      tools,
+      middleware: [confirmTools()],
+      store: memoryStore(),
+    });
+    tools.register(pay);
+    expect(await agent.run({ thread: "t", input: "Pay." }).result).toMatchObject({ status: "waiting" });
+    await agent.resume({ thread: "t", answers: { approve: true } }).result;
+    expect(log).toEqual(["paid"]);
   });
 
   test("is taken where middleware asks, or decides about calls by itself, and where a policy decides", () => {

@@ -1,4 +1,12 @@
-import { createAgent, memoryTools, recallMemories, type SaveMemoriesOptions, saveMemories } from "@statewright/agent";
+import {
+  createAgent,
+  inputGuardrail,
+  memoryTools,
+  recallMemories,
+  redactPersonal,
+  type SaveMemoriesOptions,
+  saveMemories,
+} from "@statewright/agent";
 import {
   defineContext,
   longTermStore,
@@ -208,6 +216,47 @@ test("a function may find it, and sees what this run said and what is known", as
     ["home", "lives in Oslo"],
     ["said", "two Noted."],
   ]);
+});
+
+test.each([true, false])(
+  "what is remembered is read as models are shown it, wherever redaction stands: first %s",
+  async (isFirst) => {
+    const store = await seeded("ann", { mail: "writes to ann@example.com", home: "lives in Oslo" });
+    const writer = scriptedModel([
+      call("save_memories", { remember: [{ topic: "mail", text: "has one" }], forget: [] }),
+    ]);
+    const model = scriptedModel(() => say("Noted."));
+    const saves = saveMemories({ namespace, model: writer });
+    const cleans = redactPersonal();
+    const middleware = isFirst ? [cleans, saves] : [saves, cleans];
+    const agent = createAgent({ name: "a", model, context: Guest, middleware, store });
+    const { state } = await agent.run({ thread: "t", input: "I am bob@example.com", context: { user: "ann" } }).result;
+    expect(textOf(state.messages[0] as Message)).toBe("I am bob@example.com");
+    expect(texts(model.requests[0])).toEqual(["I am [email]"]);
+    expect(texts(writer.requests[0])[0]).toContain("user: I am [email]");
+    expect(texts(writer.requests[0])[0]).not.toContain("bob@example.com");
+  },
+);
+
+test("what a guardrail has refused is not remembered by a later run, nor read by it", async () => {
+  const store = memoryStore();
+  const seen: (readonly string[])[] = [];
+  const model = scriptedModel(() => say("Noted."));
+  const middleware = [
+    inputGuardrail({ check: ({ text }) => (text.includes("secret") ? { refuse: "Not that." } : undefined) }),
+    saveMemories<{ readonly user: string }>({
+      namespace,
+      extract: ({ messages }) => {
+        seen.push(messages.map(textOf));
+        return { remember: [] };
+      },
+    }),
+  ];
+  const agent = createAgent({ name: "a", model, context: Guest, middleware, store });
+  const context = { user: "ann" };
+  await agent.run({ thread: "t", input: "a secret", context }).result;
+  await agent.run({ thread: "t", input: "hello", context }).result;
+  expect(seen).toEqual([["hello", "Noted."]]);
 });
 
 test("a model that fails, or answers with words, remembers nothing, and the run is done", async () => {

@@ -191,6 +191,42 @@ describe("a limit", () => {
   });
 });
 
+test("time at work is told in whole milliseconds, in what is entered too", async () => {
+  const entered: string[] = [];
+  const store = memoryStore();
+  const commit: Store["commit"] = (write, told) => {
+    entered.push(
+      ...(write.effects ?? []).flatMap(({ outcome, task }) => (task.endsWith("/ledger") ? (outcome ?? "") : [])),
+    );
+    store.commit(write, told);
+  };
+  const agent = under({
+    budget: { wallMs: 10_000 },
+    script: [work, say("done")],
+    store: { ...store, commit },
+    middleware: [
+      {
+        name: "slow",
+        aroundModel: async (request, next, { wait }) => {
+          await wait(0.3);
+          return next(request);
+        },
+        aroundTool: async ({ call: made }, next, { wait }) => {
+          await wait(600.7);
+          return next(made);
+        },
+        onMessage: () => new Promise((resolve) => setImmediate(resolve)),
+      },
+    ],
+  });
+  const going = agent.run();
+  await agent.world.advance(2_000);
+  const { state } = await going;
+  expect([spentIn(state).wallMs, Number.isInteger(Reflect.get(spentIn(state), "until"))]).toEqual([601, true]);
+  expect(entered.join(" ")).not.toMatch(/\d\.\d/);
+  expect(entered.length).toBeGreaterThan(0);
+});
+
 describe("what nobody knows", () => {
   test("is not counted as nothing: an answer without usage stops a budget of tokens", async () => {
     const bare: Model = {
@@ -454,7 +490,12 @@ test("two budgets of an agent count apart", async () => {
 
 describe("the whole tree", () => {
   /** A lead that sends out `count` researchers in one message, each of which works `turns` times. */
-  function tree(options: BudgetOptions, count: number, turns: number, store: Store = memoryStore()) {
+  function tree(
+    limits: BudgetOptions | readonly Middleware[],
+    count: number,
+    turns: number,
+    store: Store = memoryStore(),
+  ) {
     const asked: string[] = [];
     const researcher = createAgent({
       name: "researcher",
@@ -474,7 +515,7 @@ describe("the whole tree", () => {
         return [say("", spends(10, 0)), ...Array.from({ length: count }, () => call("research", { task: "look" }))];
       }),
       tools: [agentTool(researcher, { name: "research", description: "Researches." })],
-      middleware: [budget(options)],
+      middleware: Array.isArray(limits) ? limits : [budget(limits as BudgetOptions)],
       store,
     });
     return { lead, asked };
@@ -486,6 +527,21 @@ describe("the whole tree", () => {
     expect(ended).toEqual({ by: "answer" });
     expect(asked).toHaveLength(6);
     expect(spentIn(state)).toMatchObject({ turns: 6, tokens: 60, toolCalls: 4 });
+  });
+
+  test("writes nothing besides: what sub-agents spend goes with the commits that there are without a budget", async () => {
+    const commitsUnder = async (middleware: readonly Middleware[]): Promise<number> => {
+      let commits = 0;
+      const kept = memoryStore();
+      const commit: Store["commit"] = (write, told) => {
+        commits += 1;
+        kept.commit(write, told);
+      };
+      const { lead } = tree(middleware, 1, 5, { ...kept, commit });
+      await lead.run({ thread: "t", input: "go" }).result;
+      return commits;
+    };
+    expect(await commitsUnder([budget({ turns: 20, tokens: 1_000, toolCalls: 50 })])).toBe(await commitsUnder([]));
   });
 
   test.each([3, 4, 5, 6, 7])("of parallel sub-agents makes no more than %i requests together", async (turns) => {
@@ -604,7 +660,7 @@ test("maxTurns of an agent ends it by that name, and its sub-agents have turns o
     maxTurns: 2,
   });
   const { ended } = await outer.run({ thread: "t", input: "go" }).result;
-  expect(ended).toEqual({ by: "maxTurns", reason: "the budget of 2 turns is used up" });
+  expect(ended).toEqual({ by: "maxTurns", reason: "the limit of 2 turns is reached" });
   expect(() => createAgent({ name: "a", model: scriptedModel([]), maxTurns: 0 })).toThrow("maxTurns of the agent");
 });
 

@@ -53,7 +53,7 @@ test("a reply is over after its time, and the oldest goes when there is no room"
   expect([(await ask("a"))?.text, (await ask("b"))?.text, model.requests.length]).toEqual(["answer 2", "answer 5", 5]);
 });
 
-test("calls from the cache are run as any others", async () => {
+test("calls from the cache are run like all others", async () => {
   const log: string[] = [];
   const model = scriptedModel((request) => (request.messages.length === 1 ? call("ping", { text: "x" }) : say("ok")));
   const middleware = [cacheReplies({ ttlMs: 1_000 })];

@@ -1,6 +1,13 @@
-import { createAgent, limitModelRate } from "@statewright/agent";
-import type { Middleware } from "@statewright/core";
-import { say, scriptedModel, type VirtualClock, virtualClock } from "@statewright/testing";
+import { createAgent, limitModelRate, modelRetry } from "@statewright/agent";
+import { type Middleware, type Model, type ModelHookRuntime, StatewrightError } from "@statewright/core";
+import {
+  failWith,
+  type ScriptedEntry,
+  say,
+  scriptedModel,
+  type VirtualClock,
+  virtualClock,
+} from "@statewright/testing";
 import { expect, test } from "vitest";
 
 /** Runs that share middleware; each notes in `log` when its model is asked. */
@@ -60,6 +67,58 @@ test("a request that is larger than the whole limit waits for an empty window, a
   await world.advance(1_000);
   await Promise.all(runs);
   expect(log).toEqual(["a 0", "b 1000"]);
+});
+
+test("every request that goes out takes a turn: retries, fallbacks, and what hooks ask of other models", async () => {
+  const world = virtualClock();
+  const began = world.clock.now();
+  const log: string[] = [];
+  const noting = (name: string, model: Model): Model => ({
+    ...model,
+    respond: (request, options) => {
+      log.push(`${name} ${world.clock.now() - began}`);
+      return model.respond(request, options);
+    },
+  });
+  const overloaded = failWith(Object.assign(new Error("overloaded"), { status: 529 }));
+  const small = noting("small", scriptedModel([say("in short")]));
+  const agent = createAgent({
+    name: "a",
+    model: noting("first", scriptedModel([overloaded, overloaded])),
+    middleware: [
+      limitModelRate({ requests: 1, perMs: 60_000 }),
+      modelRetry({ attempts: 2, initialMs: 10, jitter: 0 }),
+      {
+        name: "asks",
+        beforeModel: async (_, { ask }: ModelHookRuntime) =>
+          void (await ask("short", { model: small, request: { messages: [], tools: [] } })) as undefined,
+      },
+    ],
+    fallback: [noting("second", scriptedModel([say("ok")]))],
+    // Waiting for a turn is no time of the model.
+    timeouts: { totalMs: 5_000 },
+  });
+  const { result } = agent.run({ input: "go", world });
+  await world.advance(240_000);
+  expect((await result).status).toBe("done");
+  expect(log).toEqual(["small 0", "first 60000", "first 120000", "second 180000"]);
+});
+
+test("a request that failed counts with the tokens that it is known to have used", async () => {
+  const world = virtualClock();
+  const failing = new StatewrightError("model_failed", {
+    what: "cut off",
+    next: "Try again",
+    details: { retryable: false, usage: { inputTokens: 900, outputTokens: 100 } },
+  });
+  const middleware = [limitModelRate({ tokens: 1_000, perMs: 1_000 })];
+  const agent = (entry: ScriptedEntry, name: string) =>
+    createAgent({ name, model: scriptedModel([entry]), middleware }).run({ input: name, world }).result;
+  await expect(agent(failWith(failing), "a")).rejects.toThrow("cut off");
+  const second = agent(say("ok"), "b").then(() => world.clock.now());
+  const from = world.clock.now();
+  await world.advance(1_000);
+  expect((await second) - from).toBe(1_000);
 });
 
 test("rates that are none are refused", () => {

@@ -41,6 +41,16 @@ test("failures are lines too, and a name that a model made up makes no line of i
   expect(lines[2]).toBe("t1 model scripted: 3 messages, 1 tools, failed: model_failed, 0 ms");
 });
 
+test("R20 no name, argument or error steers the terminal that a log is shown on", async () => {
+  const steers = "\u001b[2J\u009b31m\u202egnp\r";
+  const thrown = Object.assign(new Error("x"), { name: `E${steers}` });
+  const lines = await logged([call(`no${steers}`, { [steers]: steers }), failWith(thrown)], true);
+  expect(lines.length).toBeGreaterThan(2);
+  expect(lines[1]).toContain("\\u001b[2J\\u009b31m\\u202egnp");
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: what steers a terminal
+  for (const line of lines) expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
+});
+
 test("arguments are shown when asked for", async () => {
   const lines = await logged([call("ping", { text: "x".repeat(500) }), say("ok")], true);
   expect(lines[1]).toMatch(/^t1 tool ping \{"text":"x{191}, ok, 0 ms$/);

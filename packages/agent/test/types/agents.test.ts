@@ -7,10 +7,20 @@ import {
   type Message,
   type Model,
   type RunEvent,
+  type Tool,
+  type ToolRegistry,
 } from "@statewright/core";
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import { type AgentResult, type AgentRun, createAgent, hasToolCall, modelNode, turnCountIs } from "../../src/index.ts";
+import {
+  type AgentResult,
+  type AgentRun,
+  createAgent,
+  hasToolCall,
+  logCalls,
+  modelNode,
+  turnCountIs,
+} from "../../src/index.ts";
 
 declare const model: Model;
 const Desk = defineContext({ customer: z.string() });
@@ -137,6 +147,55 @@ test("words, methods and pieces are typed", () => {
     });
     // @ts-expect-error the state has no conversation
     modelNode({ model, instructions: (state: { readonly cart: string }) => state.cart });
+  };
+  expect(programs).toBeTypeOf("function");
+});
+
+test("names of tools that there are not do not compile, where a list says the names", () => {
+  const look = defineTool({ name: "look", description: "Looks.", input: z.object({}), run: () => "seen" });
+  const tools = [refund, look];
+  const programs = (all: readonly string[], registry: ToolRegistry, own: Tool) => {
+    const parts = { name: "a", model, context: Desk, tools } as const;
+    createAgent({ ...parts, allowedTools: ["look"], toolChoice: { tool: "refund" } });
+    createAgent({ ...parts, allowedTools: ({ messages }) => (messages.length > 3 ? ["look"] : ["look", "refund"]) });
+    createAgent({
+      ...parts,
+      prepareStep: ({ turn }) => ({ allowedTools: ["look"], ...(turn === 1 && { toolChoice: { tool: "look" } }) }),
+    });
+    // The output, and what a provider runs itself, may be called too.
+    createAgent({ ...parts, output: Order, toolChoice: { tool: "final_answer" } });
+    const search = { name: "web_search", id: "p.web_search", args: {} };
+    createAgent({ ...parts, providerTools: [search], toolChoice: { tool: "web_search" } });
+    // @ts-expect-error no tool has this name
+    createAgent({ ...parts, allowedTools: ["loook"] });
+    // @ts-expect-error a function that gives the name of no tool
+    createAgent({ ...parts, allowedTools: () => ["loook"] });
+    // @ts-expect-error no tool has this name
+    createAgent({ ...parts, toolChoice: { tool: "loook" } });
+    // @ts-expect-error a step that shows no tool
+    createAgent({ ...parts, prepareStep: () => ({ allowedTools: ["loook"] }) });
+    // @ts-expect-error a step that must call no tool
+    createAgent({ ...parts, prepareStep: async () => ({ toolChoice: { tool: "loook" } }) });
+    // @ts-expect-error a model node that shows no tool
+    modelNode({ model, tools: [look], allowedTools: ["loook"] });
+    // @ts-expect-error a model node that must call no tool
+    modelNode({ model, tools: [look], toolChoice: { tool: "loook" } });
+    const asked = createAgent(parts);
+    const at = { thread: "t", context: { customer: "c1" } };
+    asked.resume({ ...at, answers: { look: "seen", approve: true, "1:0:c1": true, "research.pick": 3 } });
+    // @ts-expect-error no tool has this name, and nothing else asks
+    asked.resume({ ...at, answers: { loook: "seen" } });
+    // @ts-expect-error no answer to a call
+    asked.resume({ ...at, answers: { approve: "perhaps" } });
+    // What middleware asks, its type does not say.
+    createAgent({ ...parts, middleware: [logCalls({ log: () => undefined })] }).resume({
+      ...at,
+      answers: { sure: true },
+    });
+    // Where nobody knows the names, any may be right.
+    createAgent({ name: "a", model, tools: registry, allowedTools: all, toolChoice: { tool: "later" } });
+    createAgent({ name: "a", model, tools: [look, own], allowedTools: ["by_its_spec"] });
+    modelNode({ model, tools: registry, toolChoice: { tool: "later" } });
   };
   expect(programs).toBeTypeOf("function");
 });

@@ -219,6 +219,79 @@ describe("a turn with OpenAI responses", () => {
     ]);
   });
 
+  test("it asks before it runs a tool of an MCP server, and is told what a person said", async () => {
+    for (const isAllowed of [true, false]) {
+      await using server = await wireServer(
+        events([...responses.start(), ...responses.approval("mcpr_1", "search", '{"query":"x"}'), ...responses.end()]),
+        events([...responses.start(), ...responses.text("Found."), ...responses.end()]),
+        events([...chat.text("Ok"), ...chat.end("stop")]),
+      );
+      const model = responsesOf(server);
+      const first = await model.respond(ask("Look it up"), listening());
+      expect(first).toMatchObject({
+        finish: "calls",
+        content: [{ type: "call", name: "mcp.search", args: { query: "x" }, approval: "mcpr_1" }],
+      });
+      const [call] = first.content;
+      const callId = call?.type === "call" ? call.id : "";
+      const answer: Message = {
+        role: "tool",
+        id: "r1",
+        callId,
+        name: "mcp.search",
+        isError: !isAllowed,
+        content: [{ type: "text", text: isAllowed ? "Approved." : "A person refused this call." }],
+      };
+      await model.respond(
+        { tools: [], messages: [user("Look it up"), { role: "assistant", id: "a1", ...first }, answer] },
+        listening(),
+      );
+      expect(sentList(server.requests[1], "input").slice(1)).toEqual([
+        { type: "item_reference", id: "mcpr_1" },
+        { type: "mcp_approval_response", approval_request_id: "mcpr_1", approve: isAllowed },
+      ]);
+      // Another provider reads it as a call that was answered.
+      await chatOf(server).respond(
+        { tools: [], messages: [user("Look it up"), { role: "assistant", id: "a1", ...first }, answer] },
+        listening(),
+      );
+      expect(sentList(server.requests[2], "messages").slice(-2)).toMatchObject([
+        { role: "assistant", tool_calls: [{ id: callId }] },
+        { role: "tool", tool_call_id: callId },
+      ]);
+    }
+  });
+
+  test("a file that was uploaded goes by its id, and to a provider that does not have it as a line", async () => {
+    const warnings: string[] = [];
+    await using server = await wireServer(
+      events([...responses.start(), ...responses.text("Read."), ...responses.end()]),
+    );
+    const read = (uploaded: Readonly<Record<string, string>>) =>
+      responsesOf(server).respond(
+        {
+          tools: [],
+          messages: [
+            {
+              role: "user",
+              id: "u1",
+              content: [{ type: "file", mimeType: "application/pdf", name: "a.pdf", uploaded }],
+            },
+          ],
+        },
+        { ...listening(), warn: (warning) => warnings.push(warning) },
+      );
+    await read({ openai: "file-1", anthropic: "file_2" });
+    await read({ anthropic: "file_2" });
+    expect(sentList(server.requests[0], "input", 0, "content")).toEqual([{ type: "input_file", file_id: "file-1" }]);
+    expect(sentList(server.requests[1], "input", 0, "content")).toEqual([
+      { type: "input_text", text: '["a.pdf", application/pdf, not shown]' },
+    ]);
+    expect(warnings).toEqual([
+      'the provider of the model does not have "a.pdf", application/pdf, which was uploaded to anthropic: it was sent as text',
+    ]);
+  });
+
   test("encrypted reasoning goes back with the call that followed it", async () => {
     await using server = await wireServer(
       events([

@@ -100,6 +100,19 @@ export const responses = {
       },
     },
   ],
+  /** OpenAI asks before it calls a tool of an MCP server. */
+  approval: (id: string, name: string, args: string): object[] => [
+    {
+      type: "response.output_item.added",
+      output_index: 1,
+      item: { type: "mcp_approval_request", id, server_label: "docs", name, arguments: args },
+    },
+    {
+      type: "response.output_item.done",
+      output_index: 1,
+      item: { type: "mcp_approval_request", id, server_label: "docs", name, arguments: args },
+    },
+  ],
   end: (): object[] => [
     {
       type: "response.completed",

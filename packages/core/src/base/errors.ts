@@ -4,6 +4,7 @@
  * `kind` names who acts next: `definition` the author of the graph, `input` the caller, `tool` the model,
  * `run` and `store` the operator.
  */
+import { printable } from "./printable.ts";
 
 /** Who acts next after an error. */
 export type ErrorKind = "definition" | "input" | "tool" | "run" | "store";
@@ -57,6 +58,8 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   invalid_transcript: "run",
   tool_failed: "tool",
   plugin_failed: "run",
+  untrusted_configuration: "run",
+  mcp_failed: "run",
   unencodable_value: "store",
   store_failed: "store",
   store_full: "store",
@@ -118,6 +121,8 @@ export type ErrorCode =
   | "invalid_transcript"
   | "tool_failed"
   | "plugin_failed"
+  | "untrusted_configuration"
+  | "mcp_failed"
   | "unencodable_value"
   | "store_failed"
   | "store_full"
@@ -175,7 +180,7 @@ export class StatewrightError extends Error {
   constructor(code: ErrorCode, parts: ErrorParts) {
     const place = parts.place ?? {};
     const docs = `docs/errors.md#${code}`;
-    super(`${code}: ${parts.what}${describePlace(place, parts.what)}. ${parts.next}. See ${docs}.`, {
+    super(printable(`${code}: ${parts.what}${describePlace(place, parts.what)}. ${parts.next}. See ${docs}.`), {
       cause: parts.cause,
     });
     this.name = "StatewrightError";

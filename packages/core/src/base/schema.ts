@@ -125,6 +125,24 @@ function pathText(path: readonly (PropertyKey | { readonly key: PropertyKey })[]
   return (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
 }
 
+/**
+ * A schema of the values that pass a check, where no validator is at hand: `absent` stands for one that is missing, and any
+ * other is refused with what was `expected`.
+ */
+export function schemaWhere<Value>(
+  expected: string,
+  fits: (value: unknown) => value is Value,
+  absent: Value,
+): Schema<Value | undefined, Value> {
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "statewright",
+      validate: (value = absent) => (fits(value) ? { value } : { issues: [{ message: `expected ${expected}` }] }),
+    },
+  };
+}
+
 /** A schema of an object with these parts. Keys that it does not name are dropped. */
 export function objectOf(shape: Readonly<Record<string, Schema>>): Schema {
   const parts = Object.entries(shape);

@@ -51,6 +51,8 @@ export interface Control {
   readonly steps?: number;
   /** Nodes of agents that have begun in this run; absent where no hook wants to know. */
   readonly begun?: readonly string[];
+  /** How often the agents of these nodes have asked their models since a person spoke last; absent where no limit counts it. */
+  readonly turns?: Readonly<Record<string, number>>;
   /** In an inner graph: the task of the graph around it that called it, and the checkpoint that decided that task. */
   readonly caller?: Caller;
   /** What a hand-drawn machine has set going. */

@@ -411,6 +411,8 @@ function apply(threads: Threads, self: Owner, commit: Commit): number {
   const head = line.checkpoints.at(-1)?.checkpoint;
   if (commit.checkpoint !== undefined) checkFollows(commit.checkpoint, endOf(line), thread.checkpoint, commit);
   if (commit.run !== undefined) checkRun(thread, line, commit.run);
+  for (const around of commit.around ?? [])
+    if (!thread.lines.has(around.line)) throw unknownBranch(thread.id, around.line);
 
   if (commit.run !== undefined) {
     const known = thread.runs.get(commit.run.id);
@@ -421,6 +423,10 @@ function apply(threads: Threads, self: Owner, commit: Commit): number {
     thread.runs.set(commit.run.id, { row: commit.run, nth: known?.nth ?? ++threads.runs, epoch: thread.epoch });
   }
   for (const effect of commit.effects ?? []) putEffect(line, effect);
+  for (const around of commit.around ?? []) {
+    const journal = thread.lines.get(around.line);
+    if (journal !== undefined) for (const effect of around.effects) putEffect(journal, effect);
+  }
   if (commit.checkpoint !== undefined) {
     if (head !== undefined && head.step !== commit.checkpoint.row.step) fold(line, head.step);
     thread.writtenBy = thread.writer;

@@ -33,7 +33,8 @@ export function changeTime({ run, checkpoint, interrupts }: Commit): number {
 /** The newest time that a commit names; 0 when it names none. */
 export function latestTime(commit: Commit): number {
   let latest = changeTime(commit);
-  for (const { startedAt, endedAt } of commit.effects ?? []) latest = Math.max(latest, endedAt ?? startedAt);
+  const rows = [...(commit.effects ?? []), ...(commit.around ?? []).flatMap(({ effects }) => effects)];
+  for (const { startedAt, endedAt } of rows) latest = Math.max(latest, endedAt ?? startedAt);
   return latest;
 }
 

@@ -79,6 +79,8 @@ export interface Commit {
   readonly run?: RunRow | undefined;
   /** Insert or replace, by step, task and key. */
   readonly effects?: readonly EffectRow[];
+  /** Journal rows of lines that the line stands inside, which the thread has: durable with this commit or not at all. */
+  readonly around?: readonly LineJournal[] | undefined;
   readonly checkpoint?: CheckpointWrite | undefined;
   /** Insert or replace, by id. */
   readonly interrupts?: readonly InterruptRow[];
@@ -96,6 +98,13 @@ export interface Commit {
   readonly longTerm?: readonly LongTermChange[] | undefined;
   /** Let the thread go in the same write. */
   readonly release?: boolean;
+}
+
+/** Journal rows of one line. */
+export interface LineJournal {
+  readonly line: string;
+  /** Insert or replace, by step, task and key. */
+  readonly effects: readonly EffectRow[];
 }
 
 /** A new branch that starts at a checkpoint of its thread, with one checkpoint of its own. */

@@ -121,6 +121,7 @@ export interface TypesWith<
   Types extends GraphTypes,
   Nodes extends string,
   Inner extends InterruptShape = Record<never, never>,
+  Tools extends string = string,
 > extends GraphTypes {
   readonly state: Types["state"];
   readonly update: Types["update"];
@@ -132,6 +133,7 @@ export interface TypesWith<
   readonly result: Types["result"];
   readonly output: Types["output"];
   readonly innerInterrupts: Inner;
+  readonly tools: Tools;
 }
 
 /** A graph that still needs its nodes. */
@@ -146,7 +148,7 @@ export interface GraphWithoutEdges<Types extends GraphTypes, Nodes> {
   /** Complete the graph; throws `invalid_graph` with every problem that was found. */
   edges(
     edges: EdgeMap<Types["state"], Nodes>,
-  ): Graph<TypesWith<Types, KeptOf<Nodes>["names"], KeptOf<Nodes>["questions"]>>;
+  ): Graph<TypesWith<Types, KeptOf<Nodes>["names"], KeptOf<Nodes>["questions"], KeptOf<Nodes>["tools"]>>;
 }
 
 /** Define a graph over a state. Nodes come next, then edges. */

@@ -38,19 +38,22 @@ export interface EndedGraphCall<Context = unknown, State = unknown> extends Grap
 /** The parts that it shares with every other tool. Its effect is no part: what may happen once is said by what is inside. */
 type UsualParts<Name extends string, Input extends ToolInput, Value> = Pick<
   ToolDefinition<Name, Input, Record<never, never>, Value>,
-  | "name"
-  | "label"
-  | "description"
-  | "input"
-  | "prepareArguments"
-  | "output"
-  | "safety"
-  | "retry"
-  | "timeoutMs"
-  | "onError"
-  | "limits"
-  | "execution"
+  "name" | "input" | "output" | Exclude<keyof typeof graphToolParts, "maxDepth">
 >;
+
+/** The options of a graph as a tool that go for whatever makes a tool of one, such as `agentTool`. */
+export const graphToolParts = {
+  label: true,
+  description: true,
+  prepareArguments: true,
+  safety: true,
+  retry: true,
+  timeoutMs: true,
+  onError: true,
+  limits: true,
+  execution: true,
+  maxDepth: true,
+} as const;
 
 /** What `graphTool` takes beside the graph. */
 export interface GraphToolOptions<
@@ -164,24 +167,15 @@ export function graphOfTool(tool: { readonly graph?: object | undefined } | unde
 const names = optionNames<
   GraphToolOptions<GraphTypes, string, ToolInput, unknown, unknown> & { readonly context?: unknown }
 >({
+  ...graphToolParts,
   name: true,
-  label: true,
-  description: true,
   input: true,
-  prepareArguments: true,
   output: true,
-  safety: true,
-  retry: true,
-  timeoutMs: true,
-  onError: true,
-  limits: true,
-  execution: true,
   given: true,
   answer: true,
   found: true,
   usage: true,
   context: true,
-  maxDepth: true,
 });
 
 /** A graph that is given later is looked at when it is first asked for. */

@@ -26,6 +26,8 @@ export interface GraphTypes extends StateTypes {
   readonly output: unknown;
   /** Questions of the graphs inside, as `node.key`. */
   readonly innerInterrupts: InterruptShape;
+  /** The names of the tools that its calls may be of, where the graph is made of lists of tools; any name with a registry. */
+  readonly tools: string;
 }
 
 /** Any node that a graph with these types may have. */
@@ -195,7 +197,17 @@ export interface KeptOf<Nodes> {
   readonly names: keyof Nodes & string;
   /** The questions of the graphs among them, as `node.key`. */
   readonly questions: { readonly [Question in AskedWithin<Nodes> as Question["key"]]: Question["declared"] };
+  /** The tools of the tool nodes among them, and of the graphs inside. */
+  readonly tools: ToolsOf<Nodes[keyof Nodes]>;
 }
+
+type ToolsOf<Node> = Node extends { readonly kind: "tools"; readonly names?: infer Names }
+  ? Names & string
+  : InnerOf<Node> extends infer Inner
+    ? Inner extends GraphTypes
+      ? Inner["tools"]
+      : never
+    : never;
 
 /** The graph that runs as a node, as the engine sees it. */
 export interface SubgraphRecord {

@@ -42,6 +42,14 @@ export interface AgentTurn {
   /** Make the call, from the state as `beforeAgent` has left it. It is made anew in every attempt and after every resume. */
   readonly prepare: (state: never) => ModelCall | Promise<ModelCall>;
   readonly ends: AgentEnds;
+  readonly limit?: TurnLimit | undefined;
+}
+
+/** How often an agent may ask its model between two words of people; then it ends with these. */
+export interface TurnLimit {
+  readonly turns: number;
+  readonly text: string;
+  readonly ended: AgentEnd;
 }
 
 /** Tells how an agent ends in a state, which holds the answer; nothing where it goes on. Asked where there are `afterAgent` hooks, but not of an answer that calls tools: an agent answers calls before it ends. */

@@ -43,6 +43,11 @@ export interface ToolNodeOptions<State, Context> {
   readonly ends?: AgentEnds;
   /** What becomes of a call that cannot be run: answered so that the model mends it (default), or the run fails. */
   readonly onInvalidCall?: InvalidCallPolicy;
+  /**
+   * What becomes of a call of a tool that says `confirm: "always"`, where no middleware around it could ask a person: it runs
+   * (default), since a graph of your own may ask in another way, or it is denied.
+   */
+  readonly unconfirmed?: "run" | "deny";
   /** How much of a result the model sees, of tools that do not say so themselves. */
   readonly limits?: ResultLimits;
   /** Where large results are kept, instead of in the store of the run: files, an object store. What it fails on is cut, and the call goes on. */
@@ -51,9 +56,18 @@ export interface ToolNodeOptions<State, Context> {
   readonly final?: FinalCall;
 }
 
+/** The names in a list of tools; any name where the list does not say them, as of a registry. */
+export type ToolNamesIn<Tools> = Tools extends readonly (infer Each)[]
+  ? Each extends { readonly name: infer Name extends string }
+    ? Name
+    : string
+  : string;
+
 /** A node that answers tool calls; `State` must have the channel `messages`. */
-export interface ToolNode<State = unknown, Context = unknown> {
+export interface ToolNode<State = unknown, Context = unknown, Names extends string = string> {
   readonly kind: "tools";
+  /** Exists only for the compiler: what its tools are called. */
+  readonly names?: Names;
   readonly registry: ToolRegistry<State, Context>;
   /** Tools may come later: it was given a registry, not a list. */
   readonly grows: boolean;
@@ -66,6 +80,7 @@ export interface ToolNode<State = unknown, Context = unknown> {
   readonly maxCalls: number;
   readonly ends: AgentEnds | undefined;
   readonly onInvalidCall: InvalidCallPolicy;
+  readonly unconfirmed: "run" | "deny";
   readonly limits: ResultLimits | undefined;
   readonly artifacts: ArtifactStore | undefined;
   readonly final: FinalCall | undefined;
@@ -81,15 +96,16 @@ const names = optionNames<ToolNodeOptions<unknown, unknown>>({
   maxCalls: true,
   ends: true,
   onInvalidCall: true,
+  unconfirmed: true,
   limits: true,
   artifacts: true,
   final: true,
 });
 
 /** Make a tool node. Throws `invalid_option` for limits that are not whole numbers from 1, `invalid_tool` for tools that cannot be shown. */
-export function toolNode<State extends { readonly messages: readonly Message[] }, Context = unknown>(
-  options: ToolNodeOptions<State, Context>,
-): ToolNode<State, Context> {
+export function toolNode<State extends { readonly messages: readonly Message[] }, Context = unknown, Tools = unknown>(
+  options: ToolNodeOptions<State, Context> & { readonly tools: Tools },
+): ToolNode<State, Context, ToolNamesIn<Tools>> {
   checkOptions("toolNode", options, names);
   const {
     tools,
@@ -99,6 +115,7 @@ export function toolNode<State extends { readonly messages: readonly Message[] }
     steering = "skip-remaining",
     maxCalls = Number.POSITIVE_INFINITY,
     onInvalidCall = "repair",
+    unconfirmed = "run",
   } = options;
   if (tools === undefined) {
     throw new StatewrightError("invalid_tool", {
@@ -116,6 +133,7 @@ export function toolNode<State extends { readonly messages: readonly Message[] }
   if (options.ends !== undefined && typeof options.ends !== "function")
     throw unfit("ends", options.ends, "a function of the state");
   checkInvalidCalls(onInvalidCall);
+  if (unconfirmed !== "run" && unconfirmed !== "deny") throw unfit("unconfirmed", unconfirmed, '"run" or "deny"');
   checkLimits("toolNode", options.limits, "invalid_option");
   checkArtifacts(options.artifacts);
   checkMiddleware(middleware);
@@ -133,6 +151,7 @@ export function toolNode<State extends { readonly messages: readonly Message[] }
     maxCalls,
     ends: options.ends,
     onInvalidCall,
+    unconfirmed,
     limits: options.limits,
     artifacts: options.artifacts,
     final: options.final,

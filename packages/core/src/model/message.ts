@@ -16,10 +16,14 @@ export interface TextBlock {
   readonly provider?: ProviderData | undefined;
 }
 
-/** Where an image or a file is: its bytes as base64 in `data`, or in `url` an address that the provider reads itself. */
+/**
+ * Where an image or a file is: its bytes as base64 in `data`, in `url` an address that the provider reads itself, or in
+ * `uploaded` the ids under which providers keep it, by their names: `{ openai: "file-1" }`.
+ */
 export type MediaSource =
-  | { readonly data: string; readonly url?: undefined }
-  | { readonly url: string; readonly data?: undefined };
+  | { readonly data: string; readonly url?: undefined; readonly uploaded?: undefined }
+  | { readonly url: string; readonly data?: undefined; readonly uploaded?: undefined }
+  | { readonly uploaded: Readonly<Record<string, string>>; readonly data?: undefined; readonly url?: undefined };
 
 /** An image. `mimeType` may be `image/*` where it is not known. */
 export type ImageBlock = MediaSource & {
@@ -65,6 +69,8 @@ export interface ToolCallBlock {
   readonly raw?: string | undefined;
   /** Why the arguments were not kept: they held more than is taken from outside. Such a call is answered, never run. */
   readonly refused?: string | undefined;
+  /** The provider would run this call itself, and asks under this id whether it may. A person is asked; the answer says yes or no. */
+  readonly approval?: string | undefined;
   readonly provider?: ProviderData | undefined;
 }
 
@@ -157,6 +163,20 @@ export function textOf(message: Message): string {
   return message.content.map((block) => (block.type === "text" ? block.text : "")).join("");
 }
 
+/** What a block of a result says in words: nothing, where it is an image or a file. */
+export function wordsOf(block: ContentBlock): string | undefined {
+  switch (block.type) {
+    case "text":
+      return block.text;
+    case "json":
+      return JSON.stringify(block.value);
+    case "artifact":
+      return block.preview;
+    default:
+      return undefined;
+  }
+}
+
 /** What is wrong with a value as a message write, or nothing. */
 export function messageIssue(value: unknown): SchemaIssue | undefined {
   if (!isPlainObject(value)) return { path: "", message: "expected a message" };
@@ -200,19 +220,32 @@ function blockIssue(block: unknown): string | undefined {
     case "file":
       return mediaIssue(block);
     case "call":
-      return typeof block["id"] === "string" && typeof block["name"] === "string"
+      if (typeof block["id"] !== "string" || typeof block["name"] !== "string")
+        return "expected a call with an id and the name of a tool";
+      return ["string", "undefined"].includes(typeof block["approval"])
         ? undefined
-        : "expected a call with an id and the name of a tool";
+        : "expected the id under which the provider asks as approval of a call";
     default:
       return undefined;
   }
 }
 
-/** What is wrong with an image or a file: it has a type of media, and either its bytes or an address. */
-export function mediaIssue({ type, mimeType, data, url }: Readonly<Record<string, unknown>>): string | undefined {
+/** What is wrong with an image or a file: it has a type of media, and one of its bytes, an address, and the ids of uploads. */
+export function mediaIssue({
+  type,
+  mimeType,
+  data,
+  url,
+  uploaded,
+}: Readonly<Record<string, unknown>>): string | undefined {
   if (typeof mimeType !== "string") return `expected the mimeType of the ${String(type)}`;
-  if (typeof data === "string")
-    return typeof url === "string" ? `expected the ${String(type)} as data or url, not both` : undefined;
-  if (typeof url !== "string") return `expected the ${String(type)} as data or url`;
+  const given = [typeof data === "string", typeof url === "string", isPlainObject(uploaded)].filter((is) => is).length;
+  if (given !== 1)
+    return `expected the ${String(type)} as data, url or uploaded${given > 1 ? ", one of them only" : ""}`;
+  if (isPlainObject(uploaded))
+    return Object.values(uploaded).every((id) => typeof id === "string")
+      ? undefined
+      : `expected the ids of the uploaded ${String(type)} by provider, { openai: "file-1" }`;
+  if (typeof url !== "string") return undefined;
   return URL.canParse(url) ? undefined : `expected a whole address as url of the ${String(type)}`;
 }

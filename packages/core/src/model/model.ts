@@ -38,8 +38,8 @@ export interface ModelOutput {
 /** How much a model thinks before it answers. */
 export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
 
-/** How the model may choose tools. */
-export type ToolChoice = "auto" | "none" | "required" | { readonly tool: string };
+/** How the model may choose tools; `Names` are those that it may have to call. */
+export type ToolChoice<Names extends string = string> = "auto" | "none" | "required" | { readonly tool: Names };
 
 /** One request to a model. */
 export interface ModelRequest {

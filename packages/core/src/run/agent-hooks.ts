@@ -4,18 +4,16 @@ import type { AgentEnds } from "../define/node.ts";
 import type { AgentEnd, AssistantMessage, Message } from "../model/message.ts";
 import type { Middleware } from "../tool/middleware.ts";
 import { callHook } from "./call-hook.ts";
-import { endingMessage, type HooksAtWork, hooksAtWork, keepChanges, runtimeFor } from "./hook-runtime.ts";
+import { endingMessage, endOf, type HooksAtWork, hooksAtWork, keepChanges, runtimeFor } from "./hook-runtime.ts";
 import { lateWrites, placeForWrites, readHookWrites, stateAsWritten } from "./hook-writes.ts";
 import { perform } from "./journal.ts";
 import { takeHookChanges } from "./long-term.ts";
 import { unfitAnswer } from "./model-hooks.ts";
+import { afterCalls } from "./open-calls.ts";
 import type { Write } from "./returns.ts";
 import type { TaskScope } from "./scope.ts";
 import { emit, type Session } from "./session.ts";
 import { isSpokenTo } from "./take-letters.ts";
-
-/** The key under which a tool node that would end its agent calls the hooks for that. */
-export const afterCalls = "tools";
 
 /** Whether an effect of a tool node is no call: hooks at the end of the agent have done it, or asked a model for it. */
 export function isOfEnd(key: string): boolean {
@@ -84,7 +82,7 @@ async function eachBefore(at: HooksAtWork, middleware: readonly Middleware[]): P
 
 /**
  * Call `afterAgent` of all middleware, last to first, where the agent would end with what its task writes: `said`. A message
- * that waits for the run keeps it from ending.
+ * that waits for the run keeps it from ending. An end that a hook or a limit has made is final: hooks look at it, and write.
  */
 export async function endAgent(
   session: Session,
@@ -98,8 +96,8 @@ export async function endAgent(
   const said = says();
   const state = stateAsWritten(session, scope, said);
   const messages = state["messages"] as readonly Message[];
-  const last = messages[messages.length - 1];
-  const ended = last?.role === "assistant" && last.ended !== undefined ? last.ended : await ends(state as never);
+  const made = endOf(messages);
+  const ended = made ?? (await ends(state as never));
   if (ended === undefined || scope.signal().aborted || (await isSpokenTo(session, state))) return;
   const { writes } = await perform<Ended>(session, {
     task: scope.task,
@@ -108,7 +106,8 @@ export async function endAgent(
     name: "afterAgent",
     effect: "idempotent",
     execute: async () => {
-      const at = hooksAtWork(session, scope, `${key}:afterAgent`, "ended", middleware, said);
+      const phase = made === undefined ? "ended" : "final";
+      const at = hooksAtWork(session, scope, `${key}:afterAgent`, phase, middleware, said);
       await eachAfter(at, middleware, messages, ended);
       keepChanges(at);
       return at.writes.length === 0 ? {} : { writes: at.writes };
@@ -124,17 +123,41 @@ async function eachAfter(
   messages: readonly Message[],
   ended: AgentEnd,
 ): Promise<void> {
+  const shown = (): Promise<readonly Message[]> => shownMessages(at, middleware, messages);
   for (const hooks of middleware.toReversed()) {
     const { afterAgent } = hooks;
     if (afterAgent === undefined) continue;
     const told: unknown = await callHook(hooks, "afterAgent", () =>
-      afterAgent({ messages, ended }, runtimeFor(at, hooks)),
+      afterAgent({ messages, ended, shown }, runtimeFor(at, hooks)),
     );
     if (told === undefined) continue;
     if (!isPlainObject(told) || !Array.isArray(told["messages"]) || Object.keys(told).length > 1)
       throw unfitAnswer(hooks, "afterAgent", told, "{ messages: […] }");
     if (told["messages"].length === 0) continue;
+    if (at.phase === "final") {
+      const { graph } = at.session.run;
+      const what = `the hook afterAgent of the middleware "${hooks.name}" wanted to go on after an end by "${ended.by}", which is final`;
+      at.session.world.log("warn", what, { graph, node: at.scope.task.node });
+      continue;
+    }
     at.writes.push(...readHookWrites(at.session, at.scope, hooks, { messages: told["messages"] }));
     return;
   }
+}
+
+/** A conversation as `showMessages` of all middleware leaves it, first to last. */
+async function shownMessages(
+  at: HooksAtWork,
+  middleware: readonly Middleware[],
+  messages: readonly Message[],
+): Promise<readonly Message[]> {
+  let shown = messages;
+  for (const hooks of middleware) {
+    const { showMessages } = hooks;
+    if (showMessages === undefined) continue;
+    const before = shown;
+    shown = await callHook(hooks, "showMessages", () => showMessages(before, runtimeFor(at, hooks)));
+    if (!Array.isArray(shown)) throw unfitAnswer(hooks, "showMessages", shown, "a list of messages");
+  }
+  return shown;
 }

@@ -321,7 +321,7 @@ function textOf(block: ContentBlock): string {
 }
 
 function addressOrBytes(block: ImageBlock | FileBlock): string {
-  return block.data ?? block.url;
+  return block.data ?? block.url ?? JSON.stringify(block.uploaded);
 }
 
 /** Nothing for what is no data. */

@@ -17,6 +17,7 @@ import { lostKey, tellLost, tellLostBefore } from "./lost-attempt-hooks.ts";
 import { lostBefore } from "./lost-attempts.ts";
 import type { MessageStream } from "./message-stream.ts";
 import { modelAttempts } from "./model-attempts.ts";
+import { beforeRequests } from "./request-hooks.ts";
 import { emit, placeOf } from "./session.ts";
 
 const silent: MessageStream = { tell: () => undefined, takeBack: () => undefined, settle: () => undefined };
@@ -48,6 +49,7 @@ export async function askBeside(
       modelAttempts(session, scope, model, place, { retry: { attempts: 3 }, ...policy }, before, {
         stream: silent,
         tellLost: (attempt, nth) => tellLost(at, attempt, `${place} ${lostKey(nth)}`),
+        beforeRequest: beforeRequests(at),
       }).ask(request),
     settled: ({ answeredBy = model.id, usage }, reused) => {
       if (reused) return;
@@ -67,7 +69,8 @@ export async function askBeside(
   const { answeredBy = model.id, usage, lost = [] } = reply;
   const paid: LostAttempt = { model: answeredBy, kind: "beside", ...(usage === undefined ? {} : { usage }) };
   at.beside.push(...lost, paid);
-  await tellLost(at, paid, place);
+  // Under the key that it would have as a lost request: that is how it is told of where its end was not recorded.
+  await tellLost(at, paid, `${place} ${lostKey(lost.length)}`);
   scope.beat();
   return deepFreeze(reply);
 }

@@ -12,12 +12,12 @@ import type { Session } from "./session.ts";
 export function hasBegun(
   { saved, within }: Session,
   { task }: TaskScope,
-  { block }: OpenCall,
+  { key }: OpenCall,
   known: EffectRow | undefined,
 ): boolean {
   if (known !== undefined) return true;
   if (saved === undefined || saved.interrupts.size === 0) return false;
-  const questions = [`${task.id}:${block.id}`, clientQuestion(task, block.id), elsewhereQuestion(task, block.id)];
+  const questions = [`${task.id}:${key}`, clientQuestion(task, key), elsewhereQuestion(task, key)];
   return questions.some((id) => saved.interrupts.get(`${within?.ids ?? ""}${id}`)?.answer !== undefined);
 }
 

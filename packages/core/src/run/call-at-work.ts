@@ -21,6 +21,8 @@ import { emit, placeOf, type Session } from "./session.ts";
 /** A call that waits for its answer; its id is unique among those of its message. */
 export interface OpenCall {
   readonly block: ToolCallBlock;
+  /** What it is known by in the journal, in ledgers and in questions. */
+  readonly key: string;
   /** Which of the calls of its message it is, from 0. */
   readonly place: number;
   /** The message that holds it was cut off at the length limit: its arguments may be a part of what was meant. */

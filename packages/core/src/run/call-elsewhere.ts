@@ -33,7 +33,7 @@ export function meetElsewhere(
   const { block, scope } = call;
   const about = { callId: block.id, tool: block.name, args: shownArgs(call), idempotencyKey, startedAt };
   const asked = scope.consult({
-    id: elsewhereQuestion(scope.task, block.id),
+    id: elsewhereQuestion(scope.task, call.key),
     key: inDoubtKey,
     payload: { ...about, alreadyOn: found.branch, ...(result === undefined ? {} : { outcome: result }) },
     schema: jsonSchemaOf(inDoubtAnswer),
@@ -61,7 +61,7 @@ function sameCalls(
   const alike = others.filter(
     ({ row }) => row.kind === "tool" && row.task === scope.task.id && row.name === block.name && row.args === args,
   );
-  if (alike.length === 0 || args === undefined) return alike.filter(({ row }) => row.key === block.id);
+  if (alike.length === 0 || args === undefined) return alike.filter(({ row }) => row.key === call.key);
   const asMade = argsDigest(codec, block.args);
   const earlier = siblings.slice(
     0,
@@ -72,7 +72,7 @@ function sameCalls(
   ).length;
   return [...new Set(alike.map(({ branch }) => branch))].flatMap((branch) => {
     const there = alike.filter((each) => each.branch === branch);
-    return there.find(({ row }) => row.key === block.id) ?? there[nth] ?? [];
+    return there.find(({ row }) => row.key === call.key) ?? there[nth] ?? [];
   });
 }
 

@@ -16,11 +16,11 @@ export function askClient(
   call: CallAtWork,
   spec: ToolSpec,
 ): { readonly output: () => unknown } | { readonly open: InterruptRow } {
-  const { block, scope, session, toolCall } = call;
+  const { block, key, scope, session, toolCall } = call;
   const { timeoutMs } = spec;
   if (!Object.hasOwn(session.plan.graph.interrupts, spec.name)) throw undeclared(call, spec.name);
   const asked = scope.consult({
-    id: clientQuestion(scope.task, block.id),
+    id: clientQuestion(scope.task, key),
     key: spec.name,
     payload: { callId: block.id, tool: spec.name, args: shownArgs(call) },
     schema: jsonSchemaOf(clientAnswer(spec)),

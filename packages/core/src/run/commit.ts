@@ -22,6 +22,7 @@ import { emit, pathOf, type Saved, type Session, stepsTaken, written } from "./s
 import { type Finished, foldResults, type StepResult, superstep } from "./superstep.ts";
 import { takeLetters } from "./take-letters.ts";
 import { timerChanges } from "./timer-rows.ts";
+import { turnsOf } from "./turns.ts";
 
 /** Write the checkpoint that begins a run or a call of an inner graph; the run's row goes with it. */
 export function commitInput(
@@ -129,6 +130,8 @@ export async function commit(session: Session, result: StepResult, facts: Commit
   const step = session.kernel.step(from, event);
   const [snapshot] = step;
   const { begun = session.control.begun ?? [] } = session;
+  // Whoever speaks wants an answer: their words begin the count of turns anew.
+  const turns = facts.source === "input" || (facts.letters ?? []).length > 0 ? undefined : turnsOf(session);
   const control: Control = {
     machine: snapshot.value,
     tasks: result.tasks,
@@ -137,6 +140,7 @@ export async function commit(session: Session, result: StepResult, facts: Commit
     ...(result.held === undefined ? {} : { held: result.held }),
     steps: stepsTaken(session) + (facts.source === "step" ? 1 : 0),
     ...(facts.source === "input" || begun.length === 0 ? {} : { begun }),
+    ...(turns === undefined ? {} : { turns }),
     ...(within === undefined ? {} : { caller: within.caller }),
   };
   const done = result.tasks.length === 0;
@@ -208,6 +212,7 @@ function advance(session: Session, state: State, control: Control, snapshot: Ses
   session.outcomes.clear();
   session.ledger = undefined;
   session.begun = undefined;
+  session.turns = undefined;
   forgetCalls(session);
   session.state = state;
   session.control = control;

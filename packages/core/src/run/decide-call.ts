@@ -9,7 +9,7 @@ import { parseWith } from "../base/schema.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { type ApprovalAnswer, type ApprovalVerdict, approval, inDoubtKey } from "../tool/approval.ts";
 import type { Expiry } from "../tool/interrupt.ts";
-import type { AskOptions, BeforeToolDecision, Middleware } from "../tool/middleware.ts";
+import { type AskOptions, type BeforeToolDecision, type Middleware, mayAskAboutCalls } from "../tool/middleware.ts";
 import { jsonSchemaOf, modelToolOf } from "../tool/model-tool.ts";
 import { resultOf, resultOfError, type ToolResult } from "../tool/result.ts";
 import type { Tool } from "../tool/tool.ts";
@@ -34,8 +34,25 @@ const mostRounds = 8;
 
 /** Ask the before hooks, first to last, until they agree about arguments that stay as they are. */
 export function decide(call: CallAtWork, tool: Tool<never, never>): Decided | Promise<Decided> {
+  if (tool.spec.safety.confirm === "always" && call.node.unconfirmed === "deny" && !hooks(call).some(mayAskAboutCalls))
+    return nobodyAsked(call, tool);
   const asks = hooks(call).some(({ beforeTool }) => beforeTool !== undefined);
   return asks ? decideInRounds(call, tool) : letThrough(call, tool);
+}
+
+/** A tool that came when its agent was made already. */
+function nobodyAsked(call: CallAtWork, { spec: { name } }: Tool<never, never>): Decided {
+  const { session, scope } = call;
+  session.world.log("warn", `the tool "${name}" says confirm: "always", and no middleware of its agent asks anybody`, {
+    callId: call.block.id,
+    node: scope.task.node,
+    next: "Add confirmTools() to the middleware of the agent",
+  });
+  return refuse(
+    call,
+    "confirm",
+    `The tool "${name}" runs only when a person has said yes, and nobody is asked here, so this call was not run.`,
+  );
 }
 
 async function decideInRounds(call: CallAtWork, tool: Tool<never, never>): Promise<Decided> {
@@ -111,7 +128,7 @@ async function ask(
   try {
     const decision = await middleware.beforeTool?.(
       { call: call.toolCall, tool: spec },
-      hookRuntime(call.session, call.scope, call.block.id, middleware),
+      hookRuntime(call.session, call.scope, call.key, middleware),
     );
     if (decision === undefined || isDecision(decision)) return decision;
     thrown = new TypeError(`it returned ${describeValue(decision)}, which is no decision`);
@@ -190,7 +207,7 @@ function consult(call: CallAtWork, tool: Tool<never, never>, asking: Interrupt):
   const { id: task } = call.scope.task;
   const asked = call.scope.consult({
     // Each question about a call has an answer of its own: a yes to the first hook is no yes to the second.
-    id: call.questions === 1 ? `${task}:${call.block.id}` : `${task}/${call.questions}:${call.block.id}`,
+    id: call.questions === 1 ? `${task}:${call.key}` : `${task}/${call.questions}:${call.key}`,
     key,
     payload:
       isPlainObject(payload) && payload["args"] === call.toolCall.args

@@ -16,7 +16,7 @@ import type { ToolResult } from "../tool/result.ts";
 import { commitEnd } from "./commit.ts";
 import { type Ended, endKept } from "./end-kept.ts";
 import { inspectStop } from "./inspect-run.ts";
-import { entriesInJournal } from "./ledger.ts";
+import { entriesInJournal } from "./ledger-rows.ts";
 import { changesIn, changesInJournal } from "./long-term.ts";
 import { openCalls } from "./open-calls.ts";
 import type { RunResult } from "./options.ts";
@@ -118,8 +118,8 @@ function closeCalls(
   if (plan.graph.state.channels["messages"]?.kind !== "messages") return undefined;
   const { renamed, calls } = openCalls(state["messages"] as readonly Message[]);
   if (calls.length === 0) return undefined;
-  const answers = calls.map(({ block }) => {
-    const row = journal.findLast(({ kind, key }) => kind === "tool" && key === block.id);
+  const answers = calls.map(({ block, key: own }) => {
+    const row = journal.findLast(({ kind, key }) => kind === "tool" && key === own);
     const result = resultOf(codec, row);
     const text =
       row === undefined ? `Not carried out: ${reason}.` : `Cut off: ${reason}. Whether it happened is not known.`;

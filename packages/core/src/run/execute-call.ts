@@ -76,7 +76,7 @@ function around(
       const result = await hook(
         { call: call.toolCall, tool: tool.spec },
         next,
-        hookRuntime(call.session, call.scope, call.block.id, middleware),
+        hookRuntime(call.session, call.scope, call.key, middleware),
       );
       // What stops a run is for no hook to take for a result.
       if (control !== undefined) throw control.thrown;
@@ -120,13 +120,13 @@ async function attempts(call: CallAtWork, tool: Tool<never, never>, execution: E
       }
       const delayMs = retryAfterMs(retry, error) ?? retryDelayMs(retry, attempt, session.world.random.next());
       if (call.state() === "executing") call.move("call.failed_attempt");
-      recordStage(session, call.scope.task, call.block.id, call.state(), attempt);
+      recordStage(session, call.scope.task, call.key, call.state(), attempt);
       event(call, { type: "tool.retried", attempt, delayMs, error: session.mask.hide(error.userMessage) });
       await pause(session, delayMs);
       if (session.abort.signal.aborted && !isForResume(session.abort.signal.reason))
         return resultOfError(ToolError.cancelled(), facts(call, attempt));
       if (call.state() === "retryWait") call.move("call.retried");
-      recordStage(session, call.scope.task, call.block.id, call.state(), attempt);
+      recordStage(session, call.scope.task, call.key, call.state(), attempt);
     }
   }
 }

@@ -219,8 +219,8 @@ function ofTools(stand: Stand): readonly Misfit[] {
             node: name,
           },
         ];
-      const hasBegun = effects.some(({ kind, key }) => kind === "tool" && key === block.id);
-      const isShown = stand.questions.some(({ id }) => id.endsWith(`:${block.id}`));
+      const hasBegun = effects.some(({ kind, key }) => kind === "tool" && key === call.key);
+      const isShown = stand.questions.some(({ id }) => id.endsWith(`:${call.key}`));
       const prepared = hasBegun || isShown ? preparedArgs(tool, block.args) : undefined;
       const parsed = prepared?.ok === true ? parseArgs(tool.spec, prepared.value) : prepared;
       if (parsed === undefined || parsed.ok) return [];

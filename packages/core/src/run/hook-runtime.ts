@@ -3,19 +3,11 @@ import { disregardPromises } from "../base/disregard.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
-import { issuesText, parseWith } from "../base/schema.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import type { LostAttempt } from "../model/lost-attempt.ts";
-import type { AgentEnd, AssistantMessage, Usage } from "../model/message.ts";
-import {
-  answerSchema,
-  checkExpiry,
-  type Expiry,
-  expiryOf,
-  type InterruptDeclaration,
-  payloadSchema,
-} from "../tool/interrupt.ts";
+import type { AgentEnd, AssistantMessage, Message, Usage } from "../model/message.ts";
+import { answerSchema, checkExpiry, type Expiry, expiryOf, type InterruptDeclaration } from "../tool/interrupt.ts";
 import type { BesideCall, HookQuestion, Middleware, ModelHookRuntime } from "../tool/middleware.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import { askBeside } from "./ask-beside.ts";
@@ -24,6 +16,7 @@ import { readHookWrites, stateAsWritten } from "./hook-writes.ts";
 import { callOffStart } from "./journal.ts";
 import { longTermOfStep, recordChanges } from "./long-term.ts";
 import { onceMayNotAsk } from "./once.ts";
+import { readPayload } from "./question-payload.ts";
 import type { State, Write } from "./returns.ts";
 import { hookRuntime, type Question, type TaskScope } from "./scope.ts";
 import { placeOf, type Session } from "./session.ts";
@@ -45,8 +38,11 @@ export interface HooksAtWork {
   isOver: boolean;
   /** Ids of the questions, and keys of the models beside, that this pass of the hooks has asked. */
   readonly asked: Set<string>;
-  /** People are asked `before` anything was sent; who is called when the agent has `ended` does not end it again. */
-  phase: "before" | "sent" | "ended";
+  /**
+   * People are asked `before` anything was sent; who is called when the agent has `ended` does not end it again, and who is
+   * called at an end that is `final` does not let it go on.
+   */
+  phase: "before" | "sent" | "ended" | "final";
   /** The id of the model that they stand around. */
   model: string | undefined;
   /** What gives back what they have reserved and not settled. */
@@ -94,6 +90,7 @@ export function runtimeFor(at: HooksAtWork, middleware: Middleware): ModelHookRu
       model: at.model,
       write: (update: Readonly<Record<string, unknown>>) => {
         at.writes.push(...readHookWrites(session, scope, middleware, update));
+        if (at.phase === "final") refuseWordsBehind(at, middleware);
       },
       end: (text: string, ended: AgentEnd): undefined => {
         at.ending ??= readEnding(at, middleware, text, ended);
@@ -139,7 +136,7 @@ export function endingMessage(
 function readEnding(at: HooksAtWork, { name }: Middleware, text: unknown, ended: unknown): HooksAtWork["ending"] {
   const { by, reason } = isPlainObject(ended) ? ended : {};
   const fits = typeof text === "string" && typeof by === "string" && ["string", "undefined"].includes(typeof reason);
-  if (fits && at.phase !== "ended") {
+  if (fits && at.phase !== "ended" && at.phase !== "final") {
     checkOptions(`the end by the middleware "${name}"`, ended, ["by", "reason"]);
     return { text, ended: { by, ...(typeof reason === "string" ? { reason } : {}) } };
   }
@@ -153,6 +150,24 @@ function readEnding(at: HooksAtWork, { name }: Middleware, text: unknown, ended:
       : 'Give end("the text of the answer", { by: "who", reason: "why" })',
     place: placeOf(at.session, { node: at.scope.task.node }),
   });
+}
+
+/** A message behind an end that a hook or a limit has made would let the agent go on all the same. */
+function refuseWordsBehind({ session, scope, said, writes }: HooksAtWork, { name }: Middleware): void {
+  const messages = stateAsWritten(session, scope, [...said, ...writes])["messages"] as readonly Message[];
+  if (endOf(messages) !== undefined) return;
+  const by = endOf(stateAsWritten(session, scope, said)["messages"] as readonly Message[])?.by;
+  throw new StatewrightError("invalid_update", {
+    what: `the middleware "${name}" wrote messages behind the end of an agent by "${by}", which is final`,
+    next: "Change the message that ends it, or look at ended.by and write behind an answer only",
+    place: placeOf(session, { node: scope.task.node, channel: "messages" }),
+  });
+}
+
+/** The end that a hook or a limit has made, where the conversation ends with it. */
+export function endOf(messages: readonly Message[]): AgentEnd | undefined {
+  const last = messages[messages.length - 1];
+  return last?.role === "assistant" ? last.ended : undefined;
 }
 
 async function ask(at: HooksAtWork, middleware: Middleware, key: string, asking: HookQuestion = {}): Promise<unknown> {
@@ -183,7 +198,13 @@ function readQuestion(at: HooksAtWork, middleware: Middleware, key: string, aski
   const declared = declaredFor(at, name, key);
   if (scope.node.policy.effect === "once") throw onceMayNotAsk(session, task, key);
   const { codec } = needStore(session, task, key, asking.payload);
-  const payload = readPayload(at, name, key, declared, asking.payload);
+  const payload = readPayload(
+    `the middleware "${name}"`,
+    key,
+    declared,
+    asking.payload,
+    placeOf(session, { node: task.node }),
+  );
   codec.encode(payload, `the payload of ${owner}`);
   const own = inherited === true ? `${name}:${key}` : `${task.id}/${effect}/${name}:${key}`;
   let id = own;
@@ -229,26 +250,6 @@ function placeIn(session: Session, task: Task, key: string, id: string): string 
   for (let at: Session["around"] = home; at !== undefined; at = at.session.around)
     if (Object.hasOwn(at.session.plan.graph.interrupts, key)) home = at;
   return `${home.session.within?.ids ?? ""}${home.task.id}/${id}`;
-}
-
-function readPayload(
-  { session, scope }: HooksAtWork,
-  middleware: string,
-  key: string,
-  declared: InterruptDeclaration,
-  payload: unknown,
-): unknown {
-  const schema = payloadSchema(declared);
-  if (schema === undefined) return payload ?? null;
-  const parsed = parseWith(schema, payload);
-  if (parsed.ok) return parsed.value;
-  throw new StatewrightError("invalid_update", {
-    what: `the middleware "${middleware}" asked "${key}" with a payload that its schema refuses: ${issuesText(parsed.issues)}`,
-    next: "Show what the interrupt declares",
-    place: placeOf(session, { node: scope.task.node }),
-    details: parsed.issues,
-    cause: parsed.cause,
-  });
 }
 
 /** How long the question waits: as the hook says, else as it is declared. */

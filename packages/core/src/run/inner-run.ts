@@ -166,7 +166,7 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
   const known = outer.inner.get(line);
   const longTerm = known?.longTerm ?? (within.unsaved ? heldSide(outer.longTerm) : outer.longTerm);
   const from = known ?? (await loadInner(outer, line, call.name, plan, persistence));
-  const { saved, state, control, step, outcomes, inner, ledger, begun } = from;
+  const { saved, state, control, step, outcomes, inner, ledger, begun, turns } = from;
   const goesOn = control.caller?.task === call.id;
   return {
     ...shared,
@@ -179,6 +179,7 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
     inner,
     ledger,
     begun,
+    turns,
     snapshot: goesOn
       ? standing(shared, outer.run.thread, control, state, saved?.thread.changed === true)
       : shared.kernel.initial()[0],
@@ -192,7 +193,10 @@ function policiesInside({ policies }: Session, { middleware, graph }: InnerCall)
   return [...new Set([...policies, ...middleware, ...graph.middleware])];
 }
 
-type Standing = Pick<Session, "saved" | "state" | "control" | "step" | "outcomes" | "inner" | "ledger" | "begun">;
+type Standing = Pick<
+  Session,
+  "saved" | "state" | "control" | "step" | "outcomes" | "inner" | "ledger" | "begun" | "turns"
+>;
 
 /** An inner graph as the store has it, or as it begins. */
 export async function loadInner(
@@ -203,7 +207,7 @@ export async function loadInner(
   persistence: SubgraphRecord["persistence"],
 ): Promise<Standing> {
   const { channels } = plan.graph.state;
-  const fresh = { outcomes: new Map(), inner: new Map(), ledger: undefined, begun: undefined };
+  const fresh = { outcomes: new Map(), inner: new Map(), ledger: undefined, begun: undefined, turns: undefined };
   if (outer.saved === undefined || persistence === "none")
     return { ...fresh, saved: undefined, state: initialState(channels), control: emptyControl, step: -1 };
   const { store, codec, claim, thread, interrupts } = outer.saved;

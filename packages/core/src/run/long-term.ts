@@ -14,7 +14,9 @@ import { overlaid } from "../checkpoint/long-term-overlay.ts";
 import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import type { Codec } from "../state/codec.ts";
 import type { ToolResult } from "../tool/result.ts";
+import { besideRow, besideTask } from "./beside-row.ts";
 import type { CallAtWork } from "./call-at-work.ts";
+import { callKey } from "./open-calls.ts";
 import type { TaskOutcome } from "./returns.ts";
 import type { TaskScope } from "./scope.ts";
 import { journalKey, placeOf, record, type Session } from "./session.ts";
@@ -54,15 +56,15 @@ export function longTermOfCall(call: CallAtWork): OpenLongTerm {
 }
 
 /** Let the calls of a task that begin now see what a call has put that has ended. */
-export function seeChanges({ session, scope, block }: CallAtWork): void {
-  const changes = recordedChanges(session, scope.task, block.id);
+export function seeChanges({ session, scope, key }: CallAtWork): void {
+  const changes = recordedChanges(session, scope.task, key);
   if (changes.length > 0) changesOf(scope).push(...changes);
 }
 
 /** What the calls of a task have put, by their order, as all of them counts, and not by that in which they ended. */
 export function takeChanges(session: Session, scope: TaskScope, results: readonly ToolResult[]): void {
   if (scope.longTerm === undefined) return;
-  scope.longTerm = results.flatMap(({ callId }) => recordedChanges(session, scope.task, callId));
+  scope.longTerm = results.flatMap(({ callId }) => recordedChanges(session, scope.task, callKey(callId)));
 }
 
 /** What a task has put so far, which its result takes along. */
@@ -125,39 +127,21 @@ export function changesIn(finished: readonly Finished[]): readonly LongTermChang
 
 // What a call or a step has put, beside its outcome.
 
-/** No task has such an id. */
-function besideTask({ id }: Pick<Task, "id">): string {
-  return `${id}/longTerm`;
-}
-
 /** Journal what a call or a step has put, before its outcome: a row without an outcome is written over when it is done again. */
 export function recordChanges(session: Session, task: Task, key: string, changes: readonly LongTermChange[]): void {
-  const { saved, world, step } = session;
-  const place = journalKey(step, besideTask(task), key);
+  const { saved, step } = session;
+  const place = journalKey(step, besideTask(task.id, "longTerm"), key);
   if (changes.length === 0 && saved?.journal.has(place) !== true) return;
   session.outcomes.set(place, { value: changes });
   if (saved === undefined) return;
-  const at = world.clock.now();
-  const row: EffectRow = {
-    step,
-    task: besideTask(task),
-    key,
-    kind: "task",
-    name: task.node,
-    effect: "idempotent",
-    state: "ok",
-    attempts: 1,
-    idempotencyKey: "",
-    startedAt: at,
-    endedAt: at,
-  };
+  const row = besideRow(session, task, "longTerm", key);
   const encode = (): string => saved.codec.encode(changes, `what "${key}" put into the long-term store`);
   record(session, saved, { row, encode, told: undefined });
 }
 
 /** What a call or a step has put that is not done again. */
 export function recordedChanges(session: Session, task: Task, key: string): readonly LongTermChange[] {
-  const place = journalKey(session.step, besideTask(task), key);
+  const place = journalKey(session.step, besideTask(task.id, "longTerm"), key);
   const known = session.outcomes.get(place);
   if (known !== undefined && "value" in known) return known.value as readonly LongTermChange[];
   return decoded(session.codec, session.saved?.journal.get(place));
@@ -176,7 +160,7 @@ export function changesInJournal(
   task: string,
   key: string,
 ): readonly LongTermChange[] {
-  const beside = besideTask({ id: task });
+  const beside = besideTask(task, "longTerm");
   return decoded(
     codec,
     journal.find((row) => row.task === beside && row.key === key),

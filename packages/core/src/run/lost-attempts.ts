@@ -7,8 +7,16 @@ import { journalKey, recordNow, type Session } from "./session.ts";
 /** Of calls that failed in this process, by their place in the journal: their node may be tried again. */
 const known: WeakMap<Session, Map<string, readonly LostAttempt[]>> = new WeakMap();
 
-/** Stands between the models in the stage of a row. */
+/** Stands between the models in the stage of a row; an id may hold a comma of its own. */
 const between = ", ";
+
+function listed(models: readonly string[]): string {
+  return models.map((model) => model.replaceAll("%", "%25").replaceAll(",", "%2C")).join(between);
+}
+
+function unlisted(stage: string): readonly string[] {
+  return stage.split(between).map((model) => model.replaceAll("%2C", ",").replaceAll("%25", "%"));
+}
 
 /** Requests that were made for a message before its model is called now; `unseen` when another process made them. */
 export interface LostBefore {
@@ -26,7 +34,7 @@ export function lostBefore(session: Session, task: Task, key: string): LostBefor
   if (told !== undefined) return { attempts: told, unseen: false };
   const row = journal?.get(place);
   if (row === undefined || !inFlight(row)) return nothingLost;
-  const models = row.stage?.split(between) ?? [row.name];
+  const models = row.stage === undefined ? [row.name] : unlisted(row.stage);
   return { attempts: models.map((model) => ({ model, kind: "unrecorded" })), unseen: true };
 }
 
@@ -58,7 +66,7 @@ export function recordAsked(
   const row = saved?.journal.get(journalKey(session.step, task.id, key));
   if (saved === undefined || row === undefined || !inFlight(row) || session.abort.signal.aborted)
     return Promise.resolve();
-  const stage = [...lost.map(({ model }) => model), next].join(between);
+  const stage = listed([...lost.map(({ model }) => model), next]);
   return new Promise((resolve, reject) =>
     recordNow(session, saved, {
       row: { ...row, stage, attempts: lost.length },

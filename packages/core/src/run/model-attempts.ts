@@ -10,11 +10,13 @@ import type { LostAttempt } from "../model/lost-attempt.ts";
 import type { AssistantMessage } from "../model/message.ts";
 import type { Model, ModelFailure, ModelReply, ModelRequest } from "../model/model.ts";
 import { isProgramming, type ModelFailureKind, modelFailureKind } from "../model/model-failure.ts";
+import type { RequestEnded } from "../tool/middleware.ts";
 import { untilAborted } from "./abort.ts";
 import { recordOf } from "./error-record.ts";
 import { forgetLost, type LostBefore, recordAsked, rememberLost } from "./lost-attempts.ts";
 import { type MessageStream, messageStream } from "./message-stream.ts";
 import { type AttemptLimits, attemptModel } from "./model-attempt.ts";
+import type { BeforeRequest } from "./request-hooks.ts";
 import { pause, type TaskScope } from "./scope.ts";
 import { emit, type Session } from "./session.ts";
 
@@ -39,6 +41,8 @@ export interface AttemptParts {
   readonly beside?: readonly LostAttempt[];
   /** Told of each request as it is lost, the nth of those that were made for the message. */
   readonly tellLost?: (attempt: LostAttempt, nth: number) => Promise<void>;
+  /** Called before each of them goes out. */
+  readonly beforeRequest?: BeforeRequest | undefined;
 }
 
 /** Begin the requests of a call, by its policy; `before` are those that were made for its message already. */
@@ -49,7 +53,12 @@ export function modelAttempts(
   key: string,
   policy: ModelCallPolicy,
   before: LostBefore,
-  { stream = messageStream(session, scope.task, `${scope.task.id}:${key}`), beside = [], tellLost }: AttemptParts = {},
+  {
+    stream = messageStream(session, scope.task, `${scope.task.id}:${key}`),
+    beside = [],
+    tellLost,
+    beforeRequest,
+  }: AttemptParts = {},
 ): ModelAttempts {
   const { task } = scope;
   const { clock } = session.world;
@@ -96,6 +105,15 @@ export function modelAttempts(
     }
   };
 
+  /** What hooks let a request wait is no time of the call. */
+  const heldBack = async (model: Model, request: ModelRequest): Promise<RequestEnded | undefined> => {
+    if (beforeRequest === undefined) return undefined;
+    const from = clock.monotonic();
+    const ended = await beforeRequest(model, request);
+    if (deadline !== undefined) deadline += clock.monotonic() - from;
+    return ended;
+  };
+
   const ask = async (request: ModelRequest): Promise<ModelReply> => {
     const replaced = answered;
     answered = undefined;
@@ -104,6 +122,7 @@ export function modelAttempts(
     let standsNext = 0;
     let model = asked;
     for (let failures = 1, retries = 0; ; failures++) {
+      const ended = beforeRequest && (await heldBack(model, request));
       if (lost.length > 0) {
         await recordAsked(session, task, key, lost, model.id);
         scope.signal().throwIfAborted();
@@ -112,12 +131,14 @@ export function modelAttempts(
       try {
         const reply = await once(model, request);
         answered = { model, reply };
+        ended?.(reply.usage);
         if (lost.length > 0) forgetLost(session, task, key);
         const said = notes();
         return said === silent ? reply : { ...reply, ...said };
       } catch (error) {
         thrown = error;
       }
+      ended?.(failureOf(thrown).usage);
       const signal = scope.signal();
       if (signal.aborted || scope.ended()) throw thrown;
       const kind = modelFailureKind(thrown) ?? "other";

@@ -20,11 +20,13 @@ import { type LostBefore, lostBefore } from "./lost-attempts.ts";
 import { messageStream } from "./message-stream.ts";
 import { checkReply } from "./model-attempt.ts";
 import { type ModelAttempts, modelAttempts } from "./model-attempts.ts";
-import { afterModel, aroundModel, beforeModel, onMessage, selectTools } from "./model-hooks.ts";
+import { afterModel, aroundModel, beforeModel, lostIn, onMessage, selectTools } from "./model-hooks.ts";
 import { type ChangedRegistries, changedRegistries, offeredNote, rememberTools } from "./offered-tools.ts";
+import { beforeRequests } from "./request-hooks.ts";
 import { readUpdate, type Write } from "./returns.ts";
 import type { TaskScope } from "./scope.ts";
 import { emit, type Session } from "./session.ts";
+import { endTurns, takeTurn } from "./turns.ts";
 
 /**
  * Call a model, or take a turn of an agent, and give the answer the id of its place. Hooks of middleware stand inside recorded
@@ -41,7 +43,12 @@ export async function callModel(
   const middleware = withPolicies(session, call.middleware);
   const isHooked = turn !== undefined && middleware.length > 0;
   const ended = isHooked ? await beginAgent(session, scope, key, middleware) : undefined;
-  const message = ended ?? (await askWith(session, scope, key, call));
+  const limit = ended === undefined ? turn?.limit : undefined;
+  const message =
+    ended ??
+    (limit !== undefined && !takeTurn(session, scope.task, limit)
+      ? await endTurns(session, scope.task, key, limit)
+      : await askWith(session, scope, key, call));
   // Calls are answered before an agent ends.
   if (isHooked && !message.content.some(({ type }) => type === "call")) {
     const said = (): readonly Write[] => readUpdate(session.plan, scope.task.node, { messages: [message] });
@@ -101,7 +108,7 @@ async function askModel(session: Session, scope: TaskScope, key: string, asked: 
     kind: "model",
     name: asked.model.id,
     effect: "idempotent",
-    attempts: (value) => attemptsOf(messageOf(value)),
+    attempts: (value) => lostIn(messageOf(value)) + 1,
     execute: () => {
       const { model } = asked;
       if (middleware.length === 0)
@@ -114,6 +121,7 @@ async function askModel(session: Session, scope: TaskScope, key: string, asked: 
         stream,
         beside,
         tellLost: (attempt, nth) => tellLost(at, attempt, lostKey(nth)),
+        beforeRequest: beforeRequests(at),
       });
       return answerThroughHooks(at, asked, middleware, attempts, before).finally(() => giveBack(at));
     },
@@ -125,10 +133,6 @@ async function askModel(session: Session, scope: TaskScope, key: string, asked: 
   if ("writes" in known) (place ?? placeForWrites(scope)).push(...deepFreeze(known.writes));
   if (middleware.length > 0) takeHookChanges(session, scope, key);
   return messageOf(known);
-}
-
-function attemptsOf({ lost = [] }: AssistantMessage): number {
-  return lost.filter(({ kind }) => kind !== "beside").length + 1;
 }
 
 function messageOf(recorded: Recorded): AssistantMessage {

@@ -7,6 +7,7 @@ import type { ModelReply, ModelRequest } from "../model/model.ts";
 import type { Middleware } from "../tool/middleware.ts";
 import { callHook } from "./call-hook.ts";
 import { type HooksAtWork, runtimeFor } from "./hook-runtime.ts";
+import { lostKey } from "./lost-attempt-hooks.ts";
 
 /** The request with the tools that middleware shows in this turn. None can show what another has hidden. */
 export async function selectTools(
@@ -131,10 +132,17 @@ export async function onMessage(
   message: AssistantMessage,
   model: string | undefined,
 ): Promise<void> {
+  const key = lostKey(lostIn(message));
   for (const hooks of middleware.toReversed()) {
     const { onMessage: hook } = hooks;
-    if (hook !== undefined) await callHook(hooks, "onMessage", () => hook({ message, model }, runtimeFor(at, hooks)));
+    if (hook !== undefined)
+      await callHook(hooks, "onMessage", () => hook({ message, model, key }, runtimeFor(at, hooks)));
   }
+}
+
+/** How many requests were lost for a message. */
+export function lostIn({ lost = [] }: AssistantMessage): number {
+  return lost.filter(({ kind }) => kind !== "beside").length;
 }
 
 /** The error of a hook that gave what it may not. */

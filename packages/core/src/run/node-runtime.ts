@@ -5,13 +5,12 @@ import { StatewrightError } from "../base/errors.ts";
 import { deepFreeze, describeValue } from "../base/json.ts";
 import type { OpenLongTerm } from "../base/long-term.ts";
 import { checkEffect, checkOptions, optionNames } from "../base/options.ts";
-import { issuesText, parseWith } from "../base/schema.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import { isOpen } from "../checkpoint/journal.ts";
 import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import type { NodeRecord } from "../define/graph.ts";
 import type { NodeRuntime, StepOptions, StepRuntime } from "../define/node.ts";
-import { answerSchema, expiryOf, type InterruptDeclaration, payloadSchema } from "../tool/interrupt.ts";
+import { answerSchema, expiryOf, type InterruptDeclaration } from "../tool/interrupt.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import { needStore } from "./attempt.ts";
 import { tellCustom } from "./custom-event.ts";
@@ -19,6 +18,7 @@ import { perform, recordFailure } from "./journal.ts";
 import { changesOf, longTermOfStep, longTermOfTask, recordChanges, recordedChanges } from "./long-term.ts";
 import { callModel } from "./model-call.ts";
 import { onceMayNotAsk } from "./once.ts";
+import { readPayload } from "./question-payload.ts";
 import { identityOf, type Question, type TaskScope } from "./scope.ts";
 import { emit, placeOf, type Saved, type Session } from "./session.ts";
 
@@ -63,7 +63,13 @@ export function nodeRuntime(
         const declared = declaredInterrupt(session, node, key);
         if (space === "" && node.policy.effect === "once") throw onceMayNotAsk(session, task, key);
         const { interrupts, codec } = needStore(session, task, key, options.payload);
-        const payload = readPayload(session, task, key, declared, options.payload);
+        const payload = readPayload(
+          `the node "${task.node}"`,
+          key,
+          declared,
+          options.payload,
+          placeOf(session, { node: task.node }),
+        );
         const text = codec.encode(payload, `the payload of the interrupt "${key}"`);
         const own = space === "" ? `${task.id}:${key}` : `${task.id}/${space}${key}`;
         asked ??= new Set();
@@ -172,26 +178,6 @@ function declaredInterrupt(session: Session, node: NodeRecord, key: string): Int
             .map((known) => `"${known}"`)
             .join(", ")}`,
     place: placeOf(session, { node: node.name }),
-  });
-}
-
-function readPayload(
-  session: Session,
-  task: Task,
-  key: string,
-  declared: InterruptDeclaration,
-  payload: unknown,
-): unknown {
-  const schema = payloadSchema(declared);
-  if (schema === undefined) return payload ?? null;
-  const parsed = parseWith(schema, payload);
-  if (parsed.ok) return parsed.value;
-  throw new StatewrightError("invalid_update", {
-    what: `the node "${task.node}" asked "${key}" with a payload that its schema refuses: ${issuesText(parsed.issues)}`,
-    next: "Show what the interrupt declares",
-    place: placeOf(session, { node: task.node }),
-    details: parsed.issues,
-    cause: parsed.cause,
   });
 }
 

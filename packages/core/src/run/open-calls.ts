@@ -1,6 +1,10 @@
 /** The calls of a conversation that wait for their answers. */
 import type { AssistantMessage, Message } from "../model/message.ts";
+import { inDoubtKey } from "../tool/approval.ts";
 import type { OpenCall } from "./call-at-work.ts";
+
+/** The key under which a tool node that would end its agent calls the hooks for that. */
+export const afterCalls = "tools";
 
 /**
  * The calls of the last assistant message that have no answer yet. A model may give two calls one id: the message is then
@@ -20,11 +24,22 @@ export function openCalls(messages: readonly Message[]): {
   let place = 0;
   for (const block of content) {
     if (block.type !== "call") continue;
-    if (answered?.has(block.id) !== true) calls.push({ block, place, cut, message: asking });
+    if (answered?.has(block.id) !== true) calls.push({ block, key: callKey(block.id), place, cut, message: asking });
     place += 1;
   }
   return { renamed: content === asking.content ? [] : [{ ...asking, content }], calls };
 }
+
+/**
+ * What a call is known by in the journal, in ledgers and in questions: its id. A model makes ids as it likes: one that reads like
+ * a place of ours, such as that of the hooks at the end of an agent, gets a word before it that no such place has.
+ */
+export function callKey(id: string): string {
+  return taken.test(id) ? `call:${id}` : id;
+}
+
+/** The places of tasks, of hooks and of other such calls, and what ends the id of a question about a doubt. */
+const taken = new RegExp(`^(?:$|${afterCalls}:|call:)|:${inDoubtKey}$`);
 
 /** The ids of the calls that were answered behind this message; nothing where none was. */
 function answeredAfter(messages: readonly Message[], index: number): ReadonlySet<string> | undefined {

@@ -105,6 +105,7 @@ async function opened(opening: Opening): Promise<Session> {
     within: undefined,
     around: undefined,
     begun: undefined,
+    turns: undefined,
     ledger: undefined,
     inner: new Map(),
     codec,

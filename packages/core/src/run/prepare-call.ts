@@ -7,6 +7,7 @@ import { readArgs } from "./call-args.ts";
 import { type CallAtWork, event, facts, shownArgs } from "./call-at-work.ts";
 import { type Decided, decide } from "./decide-call.ts";
 import { isOffered, offeredText } from "./offered-tools.ts";
+import { askForProvider } from "./provider-call.ts";
 import { isForResume } from "./stopped.ts";
 
 /** Resolve the tool, read the arguments, ask the before hooks. */
@@ -26,6 +27,7 @@ export function prepare(call: CallAtWork): Decided | Promise<Decided> {
         "The message was cut off at the length limit, so this call was not run. Send it again, in a shorter message.",
       ),
     );
+  if (block.approval !== undefined && block.refused === undefined) return askForProvider(call);
   if (tool === undefined)
     return reject(call, "unknown", ToolError.notFound(`There is no tool "${block.name}". ${offeredText(node, call)}`));
   if (!isOffered(node, call)) {

@@ -19,7 +19,7 @@ import type { EventPlace, EventStream, RunEventBody } from "./events.ts";
 import { heedQueue } from "./heed.ts";
 import type { Inbox } from "./inbox.ts";
 import type { Kernel, Snapshot } from "./kernel.ts";
-import type { LedgerBook } from "./ledger.ts";
+import type { LedgerBook } from "./ledger-book.ts";
 import type { LongTermSide } from "./long-term-side.ts";
 import type { Mailbox } from "./mailbox.ts";
 import type { OnceElsewhere } from "./options.ts";
@@ -147,6 +147,8 @@ export interface Session {
   readonly limits: { readonly maxSteps: number; readonly maxConcurrency: number };
   /** Nodes whose agents have begun in this run, where one has in this superstep. */
   begun: readonly string[] | undefined;
+  /** How often agents with a limit have asked their models, where one has in this superstep. */
+  turns: Control["turns"];
   /** What hooks have entered into its ledgers since the superstep began; absent while nobody has looked. */
   ledger: LedgerBook | undefined;
   state: State;
@@ -213,18 +215,54 @@ function keyOf(row: EffectRow): string {
  * current turn of the event loop; `told` is called when it is durable or has failed.
  */
 export function record(session: Session, saved: Saved, effect: PendingEffect): void {
+  letWait(saved, effect);
+  writeSoon(session, saved);
+}
+
+/**
+ * Put a row into the journal of a graph around the one at work. It goes out with what the graph inside writes next, in one
+ * commit, or before it: so it is never less durable than what is recorded there after it.
+ */
+export function recordAround(session: Session, home: Session, saved: Saved, effect: PendingEffect): void {
+  letWait(saved, effect);
+  if (session.saved === undefined) writeSoon(home, saved);
+  else writeSoon(session, session.saved);
+}
+
+function letWait(saved: Saved, effect: PendingEffect): void {
   const key = keyOf(effect.row);
   const earlier = saved.pending.get(key)?.told;
   const { told } = effect;
   saved.pending.set(key, { ...effect, told: earlier === undefined ? told : bothTold(earlier, told) });
   saved.journal.set(key, effect.row);
+}
+
+/** Write what waits at the end of the current turn of the event loop, with what waits around it. */
+function writeSoon(session: Session, saved: Saved): void {
   if (saved.flushing) return;
   saved.flushing = true;
   session.world.schedule.soon(() => {
     saved.flushing = false;
     if (saved.pending.size > 0) writeBeside(session, saved);
+    else
+      for (const around of savedAround(session))
+        if (around.saved.pending.size > 0) writeBeside(around.session, around.saved);
   });
 }
+
+/** The graphs around one, from the nearest outwards. */
+function savedAround({ around }: Session): readonly SavedSession[] {
+  if (around === undefined) return noneAround;
+  const { session } = around;
+  return [...(session.saved === undefined ? [] : [{ session, saved: session.saved }]), ...savedAround(session)];
+}
+
+interface SavedSession {
+  readonly session: Session;
+  readonly saved: Saved;
+}
+
+const noneAround: readonly SavedSession[] = Object.freeze([]);
 
 /** Write a journal row at once, on its own; `told` runs in the same turn as the store's own call. */
 export function recordNow(session: Session, saved: Saved, effect: PendingEffect): void {
@@ -269,11 +307,13 @@ export function write(
     }
   }
   const { after, seq } = numbersOf(parts) ?? { after: undefined, seq: saved.thread.durableSeq };
+  const around = session.around === undefined ? undefined : waitingAround(session);
   saved.store.commit(
     {
       ...parts,
       effects,
-      artifacts,
+      artifacts: around === undefined ? artifacts : joined([artifacts, ...around.map((each) => each.artifacts)]),
+      around: around?.map(({ line, effects }) => ({ line, effects })),
       thread: session.run.thread,
       branch: session.line,
       epoch: saved.claim.epoch,
@@ -289,12 +329,32 @@ export function write(
       if (failure !== undefined) {
         // The first failure is the cause: what fails after it, also beside it in an inner graph, follows from it.
         saved.thread.failure ??= failure;
-        keepUnsaved(session, saved, waiting);
+        keepUnsaved(session.line, saved.thread, waiting);
+        for (const { line, waiting } of around ?? []) keepUnsaved(line, saved.thread, waiting);
       }
+      for (const { waiting } of around ?? []) for (const effect of waiting) effect.told?.(failure);
       for (const effect of waiting) effect.told?.(failure);
       told(failure);
     },
   );
+}
+
+/** What waits in the graphs around one goes along with its write; none of it is folded by that. */
+function waitingAround(session: Session): readonly (Encoded & { readonly line: string })[] | undefined {
+  let along: (Encoded & { readonly line: string })[] | undefined;
+  for (const { session: outer, saved } of savedAround(session)) {
+    if (saved.pending.size === 0) continue;
+    const rows = encoded([...saved.pending.values()], undefined);
+    saved.pending.clear();
+    if (rows.failure !== undefined) saved.thread.failure ??= rows.failure;
+    along = [...(along ?? []), { ...rows, line: outer.line }];
+  }
+  return along;
+}
+
+function joined(parts: readonly (readonly ArtifactWrite[] | undefined)[]): readonly ArtifactWrite[] | undefined {
+  const all = parts.flatMap((part = []) => part);
+  return all.length === 0 ? undefined : all;
 }
 
 /** Which numbers a write takes. One that tells nothing takes none: those of others under way may yet fail. */
@@ -306,7 +366,7 @@ function numbersOf({ checkpoint, events = [] }: SessionWrite): Pick<Commit, "aft
 }
 
 /** What has ended is not lost with the write that failed. */
-function keepUnsaved({ line }: Session, { thread }: Saved, waiting: readonly PendingEffect[]): void {
+function keepUnsaved(line: string, thread: ThreadAtWork, waiting: readonly PendingEffect[]): void {
   for (const effect of waiting)
     if (effect.row.endedAt !== undefined) thread.unsaved.set(`${line} ${keyOf(effect.row)}`, { line, effect });
 }

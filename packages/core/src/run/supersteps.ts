@@ -247,7 +247,7 @@ export function checkStepLimit(session: Session): void {
     next:
       asked === 0
         ? "Look for a cycle without a way out, or resume with a higher maxSteps: the state is kept"
-        : "Give the agent maxTurns or stopWhen, so that it ends by itself, or resume with a higher maxSteps: the state is kept",
+        : "Give the agent a lower maxTurns, or stopWhen, so that it ends by itself, or resume with a higher maxSteps: the state is kept",
     place: placeOf(session),
   });
 }

@@ -1,10 +1,11 @@
 /** One task: a node's body, run with its policy, until it returns, fails, or asks a person. */
 
-import { describeThrown, isError, isStatewrightError, StatewrightError } from "../base/errors.ts";
+import { describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { isPlainObject } from "../base/json.ts";
 import { type RetryPolicy, retryDelayMs, saysYes } from "../base/retry.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { NodeRecord } from "../define/graph.ts";
+import { isProgramming } from "../model/model-failure.ts";
 import { admitOutcome } from "./admission.ts";
 import { failed, runAttempt, type TaskResult } from "./attempt.ts";
 import { recordOf } from "./error-record.ts";
@@ -185,21 +186,13 @@ async function callBody(session: Session, scope: TaskScope, supersteps: Superste
   return runOnce(session, session.saved, scope, body, (returned) => taken(session, scope, returned));
 }
 
-const programming: ReadonlySet<string> = new Set([
-  "TypeError",
-  "ReferenceError",
-  "SyntaxError",
-  "RangeError",
-  "EvalError",
-]);
-
 function mayRetry(retry: RetryPolicy, error: StatewrightError, attempt: number): boolean {
   const original = error.code === "node_failed" ? error.cause : error;
   if (retry.on !== undefined) return saysYes(retry.on, original, attempt);
   if (isStatewrightError(original, "model_failed"))
     return isPlainObject(original.details) && original.details["retryable"] === true;
   if (isStatewrightError(original)) return original.code === "task_timeout";
-  return !(isError(original) && programming.has(original.name));
+  return !isProgramming(original);
 }
 
 function unknownNode(session: Session, task: Task): StatewrightError {

@@ -66,7 +66,7 @@ export async function runToolCall(
   const inspect = inspectCall(session, scope, open.block.id, first);
   let [at] = first;
   const { block } = open;
-  const place = journalKey(session.step, scope.task.id, block.id);
+  const place = journalKey(session.step, scope.task.id, open.key);
   const known = session.saved?.journal.get(place);
   const call: CallAtWork = {
     ...open,
@@ -222,7 +222,7 @@ function consultDoubt(
   if (call.tool?.reconcile !== undefined) return undefined;
   const { idempotencyKey, startedAt } = known;
   const asked = scope.consult({
-    id: `${scope.task.id}:${block.id}:${inDoubtKey}`,
+    id: `${scope.task.id}:${call.key}:${inDoubtKey}`,
     about: aboutStart(known),
     key: inDoubtKey,
     payload: { callId: block.id, tool: block.name, args: shownArgs(call), idempotencyKey, startedAt },
@@ -281,7 +281,7 @@ async function reviewed(call: CallAtWork, middleware: readonly Middleware[], res
     try {
       const replaced = await hook.afterTool?.(
         { call: call.toolCall, tool: call.tool?.spec, result: current },
-        hookRuntime(call.session, call.scope, call.block.id, hook),
+        hookRuntime(call.session, call.scope, call.key, hook),
       );
       if (replaced !== undefined && !isResult(replaced))
         throw new TypeError("it returned something else than a result");
@@ -307,10 +307,10 @@ function presented(call: CallAtWork, shown: ToolResult): ToolResult {
 
 /** What an attempt has put into the long-term store is journaled before its result. A call that ends in an error has put nothing. */
 function withPut(call: CallAtWork, result: ToolResult): ToolResult {
-  const { session, scope, block, longTerm } = call;
+  const { session, scope, key, longTerm } = call;
   if (longTerm === undefined) return result;
   call.longTerm = undefined;
-  recordChanges(session, scope.task, block.id, result.isError ? [] : longTerm);
+  recordChanges(session, scope.task, key, result.isError ? [] : longTerm);
   if (!result.isError && longTerm.length > 0) seeChanges(call);
   return result;
 }
@@ -359,7 +359,7 @@ function attemptsOf({ attempts }: ToolResult): number {
 function effectOf(call: CallAtWork): EffectIdentity<ToolResult> {
   return {
     task: call.scope.task,
-    key: call.block.id,
+    key: call.key,
     kind: "tool",
     name: call.block.name,
     settled: (result, reused) => {
@@ -374,7 +374,7 @@ function effectOf(call: CallAtWork): EffectIdentity<ToolResult> {
 
 function unreachable(call: CallAtWork): never {
   throw new StatewrightError("machine_failed", {
-    what: `the recorded call ${idempotencyKeyOf(call.session, call.scope.task, call.block.id)} was about to run again`,
+    what: `the recorded call ${idempotencyKeyOf(call.session, call.scope.task, call.key)} was about to run again`,
     next: "Report this with the thread's rows",
   });
 }

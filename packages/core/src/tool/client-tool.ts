@@ -23,6 +23,15 @@ const failureSchema: JsonObject = {
  * it under the tool's name: `interrupts: { pick_color: clientAnswer(pickColor.spec) }`. Agents do so by themselves.
  */
 export function clientAnswer(spec: ToolSpec): Schema<unknown> {
+  const known = answers.get(spec) ?? answerTo(spec);
+  answers.set(spec, known);
+  return known;
+}
+
+/** One question a tool, so that agents which share a tool ask the same. */
+const answers: WeakMap<ToolSpec, Schema<unknown>> = new WeakMap();
+
+function answerTo(spec: ToolSpec): Schema<unknown> {
   const { output } = spec;
   const said = output === undefined ? {} : jsonSchemaOf(output);
   const jsonSchema = { input: () => (said === undefined ? {} : { anyOf: [said, failureSchema] }) };

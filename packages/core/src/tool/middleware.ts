@@ -8,7 +8,7 @@ import { checkOptions, optionNames } from "../base/options.ts";
 import type { Clock } from "../base/time.ts";
 import { callPolicyNames, checkCallPolicy, type ModelCallPolicy, refuseSaidTwice } from "../model/call-policy.ts";
 import type { LostAttempt } from "../model/lost-attempt.ts";
-import type { AgentEnd, AssistantMessage, Message } from "../model/message.ts";
+import type { AgentEnd, AssistantMessage, Message, Usage } from "../model/message.ts";
 import type { Model, ModelDelta, ModelReply, ModelRequest } from "../model/model.ts";
 import type { Channel } from "../state/channel.ts";
 import { approveKey } from "./approval.ts";
@@ -114,7 +114,19 @@ export interface AgentEnding {
   readonly messages: readonly Message[];
   /** How it ends. */
   readonly ended: AgentEnd;
+  /** The conversation as models are shown it, by `showMessages` of all middleware: for what leaves the run, such as a request to another model. */
+  readonly shown: () => Promise<readonly Message[]>;
 }
+
+/** A request that is about to go out. */
+export interface OutgoingRequest {
+  /** The id of the model that is asked. */
+  readonly model: string;
+  readonly request: ModelRequest;
+}
+
+/** Told when a request has come to its end: what it is known to have used. */
+export type RequestEnded = (usage: Usage | undefined) => void;
 
 type Awaitable<Value> = Value | Promise<Value>;
 
@@ -165,7 +177,8 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
   readonly beforeAgent?: (runtime: ModelHookRuntime<Context, State, Interrupts>) => Awaitable<void>;
   /**
    * When an agent ends by itself: with an answer, by a tool, a limit or a hook. `messages` that it returns come behind the
-   * answer, and the agent goes on with them instead of ending; then the hooks after it are not called.
+   * answer, and the agent goes on with them instead of ending; then the hooks after it are not called. An end that a hook, a
+   * budget or `maxTurns` has made is final: such messages are not taken, and the log says so.
    */
   readonly afterAgent?: (
     at: AgentEnding,
@@ -184,6 +197,22 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
     request: ModelRequest,
     runtime: ModelHookRuntime<Context, State, Interrupts>,
   ) => Awaitable<ModelRequest | undefined>;
+  /**
+   * What models may be shown of messages, for hooks that read a conversation beside a request: as this middleware leaves them
+   * in `beforeModel`. Gives as many messages or fewer, in their order.
+   */
+  readonly showMessages?: (
+    messages: readonly Message[],
+    runtime: MiddlewareRuntime<Context, State>,
+  ) => Awaitable<readonly Message[]>;
+  /**
+   * Called before each request that goes out: retries, fallbacks, and what hooks ask of other models among them. It may let
+   * the request wait; that is no time of the model. What it gives is called when the request has ended, well or not.
+   */
+  readonly beforeRequest?: (
+    outgoing: OutgoingRequest,
+    runtime: MiddlewareRuntime<Context, State>,
+  ) => Awaitable<RequestEnded | undefined | void>;
   readonly aroundModel?: (
     request: ModelRequest,
     next: (request: ModelRequest) => Promise<ModelReply>,
@@ -210,10 +239,11 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
   ) => Awaitable<void>;
   /**
    * See the message that the call has become, as it is saved: with what it cost, and the requests that gave nothing. `model` is
-   * the id of the model that answered; there is none where a hook did, and nothing was asked.
+   * the id of the model that answered; there is none where a hook did, and nothing was asked. What is entered into a ledger
+   * under `key` is known for the same request where a crash loses the message, and the request is told as `unrecorded`.
    */
   readonly onMessage?: (
-    at: { readonly message: AssistantMessage; readonly model: string | undefined },
+    at: { readonly message: AssistantMessage; readonly model: string | undefined; readonly key: string },
     runtime: WritingRuntime<Context, State>,
   ) => Awaitable<void>;
 }
@@ -240,6 +270,8 @@ const hookNames = optionNames<
   afterAgent: true,
   selectTools: true,
   beforeModel: true,
+  showMessages: true,
+  beforeRequest: true,
   aroundModel: true,
   onModelDelta: true,
   afterModel: true,
@@ -315,6 +347,11 @@ function noMiddleware(given: string): StatewrightError {
     what: `${given} stands where middleware is due`,
     next: "Make it with defineMiddleware({ name, … })",
   });
+}
+
+/** Whether its `beforeTool` hook could ask a person about a call; one that says `asks: []` could not. */
+export function mayAskAboutCalls(middleware: Middleware | undefined): boolean {
+  return middleware?.beforeTool !== undefined && middleware.asks?.length !== 0;
 }
 
 const allowed: BeforeToolDecision = Object.freeze({ action: "allow" });

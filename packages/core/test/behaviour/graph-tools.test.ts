@@ -48,6 +48,7 @@ import {
   toMermaid,
   toolNode,
 } from "../../src/index.ts";
+import { dyingStore } from "../support/dying-store.ts";
 import { failureOf, leftToDie } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
@@ -198,17 +199,22 @@ test("an inspector sees the machine of each call, and the checker walks the grap
   expect(report.violations.map(({ message }) => message)).toEqual([expect.stringContaining('"asks.never"')]);
 });
 
-test("a hook around a call that takes every failure for a result does not keep its graph from waiting", async () => {
+/** A tool whose graph asks a person, and gives what is answered. */
+function askerTool() {
   const asker = defineGraph({ name: "asker", state: Notes, interrupts: { scope: z.string() } })
     .nodes({ ask: async (_state, { interrupt }) => ({ notes: [await interrupt("scope")] }) })
     .edges({ [START]: "ask", ask: END });
-  const tool = graphTool(asker, {
+  return graphTool(asker, {
     name: "asker",
     description: "Asks.",
     input: z.object({}),
     given: () => ({ topic: "x" }),
     answer: ({ notes }) => notes.join(),
   });
+}
+
+test("a hook around a call that takes every failure for a result does not keep its graph from waiting", async () => {
+  const tool = askerTool();
   let around = 0;
   const takesAll = defineMiddleware({
     name: "takes all",
@@ -286,22 +292,6 @@ describe("a process that dies while two calls are at work", () => {
     expect(answersIn(state)).toEqual(["read ants, outline ants, write ants"]);
   });
 });
-
-/** A store that dies at one of its commits, or right after it. */
-function dyingStore(nth: number, after: boolean): { readonly store: Store; readonly whole: MemoryStore } {
-  const whole = memoryStore();
-  let commits = 0;
-  const store: Store = Object.assign(Object.create(whole) as MemoryStore, {
-    commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) => {
-      commits += 1;
-      if (commits > nth) return;
-      if (commits < nth) whole.commit(commit, told);
-      else if (after) whole.commit(commit, () => whole.crash());
-      else whole.crash();
-    },
-  });
-  return { store, whole };
-}
 
 test("a store without room at any commit of parallel calls stops the run, no call takes that for an answer, and a resume ends it", async () => {
   const log: Log = { done: [] };
@@ -381,7 +371,8 @@ test("a crash at any commit of parallel calls, two deep, ends as a run that neve
   for (let nth = 1; nth < 60; nth++) {
     for (const after of [false, true]) {
       log.done.length = 0;
-      const dying = dyingStore(nth, after);
+      const whole = memoryStore();
+      const dying = dyingStore(whole, nth, after ? "after" : "before");
       const first = run(graph, { store: dying.store, thread: "t", input });
       let ended = false;
       first.result.then(
@@ -394,7 +385,7 @@ test("a crash at any commit of parallel calls, two deep, ends as a run that neve
       for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
       if (ended) continue;
       crashes += 1;
-      const peer = dying.whole.peer();
+      const peer = whole.peer();
       const recorded = await recordedIn(peer);
       const before = log.done.length;
       const isThere = (await peer.thread("t")) !== undefined && (await peer.head("t")) !== undefined;
@@ -979,16 +970,7 @@ test("what happened once inside a call counts on a branch on which the model was
 });
 
 test("a new input that ends a run which waits inside a call leaves a whole conversation", async () => {
-  const asker = defineGraph({ name: "asker", state: Notes, interrupts: { scope: z.string() } })
-    .nodes({ ask: async (_state, { interrupt }) => ({ notes: [await interrupt("scope")] }) })
-    .edges({ [START]: "ask", ask: END });
-  const tool = graphTool(asker, {
-    name: "asker",
-    description: "Asks.",
-    input: z.object({}),
-    given: () => ({ topic: "x" }),
-    answer: ({ notes }) => notes.join(),
-  });
+  const tool = askerTool();
   const graph = defineGraph({ name: "desk", state: defineState({ messages: messages() }) })
     .nodes({
       think: ({ messages: said }) => {

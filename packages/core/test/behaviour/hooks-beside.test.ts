@@ -112,6 +112,52 @@ test("the same key asked twice in a pass is two requests; a hook that runs again
   expect(last(end.state.messages)).toMatchObject({ lost: [expect.anything(), { kind: "beside" }, { kind: "beside" }] });
 });
 
+test("each request that goes out is told before, first to last, and what it used when it has ended", async () => {
+  const log: string[] = [];
+  const world = virtualWorld();
+  const noting = (name: string, fails = false): Middleware => ({
+    name,
+    beforeRequest: ({ model }) => {
+      log.push(`${name} ${model}`);
+      return (usage) => {
+        log.push(`${name} ${model} used ${usage?.inputTokens ?? "?"}`);
+        if (fails) throw new Error("too late");
+      };
+    },
+  });
+  const asker: Middleware = {
+    name: "asker",
+    beforeModel: async (sent, { ask }) => {
+      await ask("short", { model: talker("small", ["in short"]), request });
+      return sent;
+    },
+  };
+  const state = defineState({ messages: messages() });
+  const model = talker("large", [new Error("down"), "fine"]);
+  const graph = defineGraph({ name: "two", state, middleware: [noting("a", true), noting("b"), asker] })
+    .nodes({
+      ask: async ({ messages: list }, { model: ask }) => ({
+        messages: [
+          await ask({ model, request: { messages: list, tools: [] }, retry: { attempts: 2, initialMs: 1, jitter: 0 } }),
+        ],
+      }),
+    })
+    .edges({ [START]: "ask", ask: END });
+  const { result } = run(graph, { world, input: { messages: [user("u", "hi")] } });
+  await world.advance(10);
+  expect((await result).status).toBe("done");
+  const told = (name: string, used: string) => [
+    `a ${name}`,
+    `b ${name}`,
+    `a ${name} used ${used}`,
+    `b ${name} used ${used}`,
+  ];
+  expect(log).toEqual([...told("small", "3"), ...told("large", "?"), ...told("large", "3")]);
+  expect(world.lines.map(({ message }) => message)).toContain(
+    'the middleware "a" failed at the end of a request: too late',
+  );
+});
+
 test("what cannot be asked is refused with what to give", async () => {
   for (const wrong of [
     { model: "small", request },

@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
-  type Commit,
   defineContext,
   defineGraph,
   defineState,
@@ -14,7 +13,6 @@ import {
   history,
   join,
   list,
-  type MemoryStore,
   memoryStore,
   type RunEvent,
   resume,
@@ -25,6 +23,7 @@ import {
   subgraph,
   task,
 } from "../../src/index.ts";
+import { dyingStore } from "../support/dying-store.ts";
 import { deferred, eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 
@@ -137,22 +136,6 @@ test("E22 three graphs deep: the question, its answer, and the machines on the w
   expect(deepest.map(({ nodes }) => nodes)).toEqual([["ask"], ["write"]]);
 });
 
-/** A store that dies at one of its commits, or right after it. */
-function dyingStore(nth: number, after: boolean): { readonly store: Store; readonly whole: MemoryStore } {
-  const whole = memoryStore();
-  let commits = 0;
-  const store: Store = Object.assign(Object.create(whole) as MemoryStore, {
-    commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) => {
-      commits += 1;
-      if (commits > nth) return;
-      if (commits < nth) whole.commit(commit, told);
-      else if (after) whole.commit(commit, () => whole.crash());
-      else whole.crash();
-    },
-  });
-  return { store, whole };
-}
-
 test("E22 a crash at any commit, at any depth, ends as a run that never died, and no finished step runs again", async () => {
   const steps: string[] = [];
   const Work = defineState({ items: z.array(z.string()), done: list(z.string()) });
@@ -192,7 +175,8 @@ test("E22 a crash at any commit, at any depth, ends as a run that never died, an
   for (let nth = 1; nth < 60; nth++) {
     for (const after of [false, true]) {
       steps.length = 0;
-      const { store, whole } = dyingStore(nth, after);
+      const whole = memoryStore();
+      const { store } = dyingStore(whole, nth, after ? "after" : "before");
       const first = run(graph, { store, thread: "t", input });
       leftToDie(first.result);
       for (let turn = 0; turn < 40; turn++) await virtualWorld().settle();

@@ -127,7 +127,7 @@ describe("hostile names", () => {
     ),
   });
 
-  test("E23 are read by Mermaid as the text that they are, and no two parts get mixed up", async () => {
+  test("E23 R20 hostile names are read by Mermaid as the text that they are, and no two parts get mixed up", async () => {
     const { nodes, regions, edges } = await readMermaid(toMermaid(durable(machine, { version: 1 })));
     expect(regions.map(({ title }) => title).toSorted()).toEqual(names.toSorted());
     expect(new Set(regions.map(({ id }) => id)).size).toBe(names.length);

@@ -22,12 +22,20 @@ describe("a message", () => {
     [{ type: "text" }, "expected the text of a text block"],
     [{ type: "reasoning", text: 7 }, "expected the text of a reasoning block"],
     [{ type: "image", data: "aW1n" }, "expected the mimeType of the image"],
-    [{ type: "image", mimeType: "image/png" }, "expected the image as data or url"],
+    [{ type: "image", mimeType: "image/png" }, "expected the image as data, url or uploaded"],
     [
       { type: "file", mimeType: "a/b", data: "YQ==", url: "https://a.example" },
-      "expected the file as data or url, not both",
+      "expected the file as data, url or uploaded, one of them only",
     ],
     [{ type: "file", mimeType: "a/b", url: "a.pdf" }, "expected a whole address as url of the file"],
+    [
+      { type: "file", mimeType: "a/b", uploaded: { made: 1 } },
+      'expected the ids of the uploaded file by provider, { openai: "file-1" }',
+    ],
+    [
+      { type: "call", id: "c1", name: "x", approval: 1 },
+      "expected the id under which the provider asks as approval of a call",
+    ],
     [{ type: "call", id: "c1" }, "expected a call with an id and the name of a tool"],
   ])("does not hold %o", (block, message) => {
     expect(messageIssue(said(block))).toEqual({ path: "content.0", message });
@@ -38,7 +46,7 @@ describe("a message", () => {
     const parsed = messages().parse([said({ type: "text", text: "Hi" }), broken]);
     expect(parsed).toEqual({
       ok: false,
-      issues: [{ path: "1.content.0", message: "expected the image as data or url" }],
+      issues: [{ path: "1.content.0", message: "expected the image as data, url or uploaded" }],
     });
   });
 

@@ -74,7 +74,7 @@ const base: Readonly<Record<string, unknown>> = {
   composite: false,
   isolatedDeclarations: false,
   declarationMap: false,
-  sourceMap: false,
+  emitDeclarationOnly: false,
   noEmit: true,
 };
 

@@ -11,6 +11,7 @@ import {
   type RunHandle,
   run,
   START,
+  type Store,
   systemWorld,
   type Tool,
   type ToolMessage,
@@ -39,7 +40,11 @@ export interface LiveCalls {
 export function begin(
   tools: readonly Tool[],
   asked: readonly Asked[],
-  options: { readonly world?: World; readonly strategy?: ToolNodeOptions<unknown, unknown>["strategy"] } = {},
+  options: {
+    readonly world?: World;
+    readonly strategy?: ToolNodeOptions<unknown, unknown>["strategy"];
+    readonly store?: Store;
+  } = {},
 ): LiveCalls {
   const graph = defineGraph({ name: "calls", state: defineState({ messages: messages() }) })
     .nodes({ tools: toolNode({ tools, ...(options.strategy === undefined ? {} : { strategy: options.strategy }) }) })
@@ -55,7 +60,8 @@ export function begin(
       args,
     })),
   };
-  const handle = run(graph, { input: { messages: [asks] }, world: options.world ?? systemWorld() });
+  const kept = options.store === undefined ? {} : { store: options.store, thread: "calls" };
+  const handle = run(graph, { input: { messages: [asks] }, world: options.world ?? systemWorld(), ...kept });
   const events: RunEvent[] = [];
   handle.on((event) => {
     events.push(event);

@@ -18,7 +18,7 @@ export function folder(base: string = tmpdir()): { readonly path: string; remove
 }
 
 export function openFile(options: SqliteStoreOptions = { durability: "normal" }): StoreUnderTest {
-  const home = folder();
+  const home = memoryFolder();
   const file = join(home.path, "agent.db");
   const opened: Store[] = [];
   const keep = (path: string): Store => {

@@ -1,9 +1,19 @@
 /** A budget of an agent and its sub-agents, whose process dies at each of its commits: what was spent is neither lost nor counted twice. */
-import { call, modelThatRefusesBadTranscripts, say, scriptedModel } from "@statewright/testing";
-import { agentTool, type BudgetOptions, budget, createAgent, defineTool, type Store } from "statewright";
+import { call, modelThatRefusesBadTranscripts, type ScriptedCall, say, scriptedModel } from "@statewright/testing";
+import {
+  agentTool,
+  type BudgetOptions,
+  budget,
+  createAgent,
+  defineMiddleware,
+  defineTool,
+  type Model,
+  memoryStore,
+  type Store,
+} from "statewright";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { diesAt, leftToDie, places } from "../support/both-stores.ts";
+import { diesAtNth, leftToDie, places } from "../support/both-stores.ts";
 
 const work = defineTool({
   name: "work",
@@ -95,32 +105,17 @@ describe.each(places)("%s", (where, open) => {
     "I10 what a budget of %s has spent only grows, and is never more than it may be",
     async (kind, options, more) => {
       const place = open();
-      let commits = 0;
-      const counting = diesAt(
-        place.store,
-        () => {
-          commits += 1;
-          return false;
-        },
-        "before",
-      ).store;
+      const counting = diesAtNth(place.store, 0, "before");
       const wholly = { count: 0 };
-      const whole = await finish(counting, options, wholly, more);
+      const whole = await finish(counting.store, options, wholly, more);
+      const commits = counting.commits();
       place.close();
       const { turns, toolCalls, tokens, extended } = spentIn(whole.state);
       expect([turns, tokens]).toEqual([wholly.count, wholly.count * 10]);
       for (let nth = 1; nth <= commits; nth += where === "in a file" ? 5 : 1)
         for (const when of ["before", "after"] as const) {
           const there = open();
-          let seen = 0;
-          const dying = diesAt(
-            there.store,
-            () => {
-              seen += 1;
-              return seen === nth;
-            },
-            when,
-          );
+          const dying = diesAtNth(there.store, nth, when);
           const asked = { count: 0 };
           const dies = finish(dying.store, options, asked, more);
           leftToDie(dies);
@@ -146,4 +141,101 @@ describe.each(places)("%s", (where, open) => {
     },
     60_000,
   );
+});
+
+/** A life of a process: what it has asked of models before it died. */
+interface Life {
+  asked: number;
+  isOver: boolean;
+}
+
+/** An agent, or the sub-agent of one, whose hooks ask a small model wherever they may, with the turns of the loop in between. */
+function asking(store: Store, life: Life, isInside: boolean) {
+  const counted = (model: Model): Model => ({
+    ...model,
+    respond: async (request, options) => {
+      if (life.isOver) return new Promise(() => undefined);
+      life.asked += 1;
+      await turnOfTheLoop();
+      return model.respond(request, options);
+    },
+  });
+  const small = counted(scriptedModel(() => say("short", tenTokens)));
+  const beside = { model: small, request: { messages: [], tools: [] } };
+  const notes = defineMiddleware({
+    name: "notes",
+    beforeAgent: async ({ ask }) => void (await ask("plan", beside)),
+    afterModel: async (_, { ask }) => void (await ask("look", beside)) as undefined,
+    afterAgent: async (_, { ask }) => void (await ask("end", beside)),
+  });
+  // Called behind the hooks of the budget: what these have entered is durable before the answer is.
+  const slow = defineMiddleware({
+    name: "slow",
+    inherited: true,
+    onMessage: turnOfTheLoop,
+    onLostAttempt: turnOfTheLoop,
+  });
+  const talks = (asks: () => ScriptedCall) =>
+    counted(
+      scriptedModel(({ messages }) =>
+        messages.some(({ role }) => role === "tool") ? say("done", tenTokens) : [say("", tenTokens), asks()],
+      ),
+    );
+  const spending = [slow, budget({ tokens: 10_000 })];
+  const inner = {
+    name: "inner",
+    model: talks(() => call("work", {})),
+    tools: [work],
+    middleware: isInside ? [notes] : [...spending, notes],
+  };
+  if (!isInside) return createAgent({ ...inner, store });
+  return createAgent({
+    name: "lead",
+    model: talks(() => call("inner", { task: "go" })),
+    tools: [agentTool(createAgent(inner), { description: "Works." })],
+    middleware: spending,
+    store,
+  });
+}
+
+const spentOn = (state: unknown): number => {
+  const { tokens, unknownLost } = (state as { readonly budgetSpent: { tokens: number; unknownLost: number } })
+    .budgetSpent;
+  return tokens / 10 + unknownLost;
+};
+
+test.each([
+  ["an agent", false],
+  ["a sub-agent", true],
+])("every request of %s and of its hooks counts once, wherever its process dies", async (_, isInside) => {
+  const lives = async (nth: number, when: "before" | "after") => {
+    const owner = memoryStore();
+    const first: Life = { asked: 0, isOver: false };
+    const { store, dead, commits } = diesAtNth(owner, nth, when);
+    const ended = asking(store, first, isInside).run({ thread: "t", input: "go" }).result;
+    leftToDie(ended);
+    const whole = await Promise.race([dead, ended]);
+    first.isOver = true;
+    if (whole !== undefined) return { commits: commits(), asked: first.asked, spent: spentOn(whole.state) };
+    const next = owner.peer();
+    owner.crash();
+    const second: Life = { asked: 0, isOver: false };
+    const agent = asking(next, second, isInside);
+    const begun = (await next.head("t", "main")) !== undefined;
+    const { state } = await (begun ? agent.resume({ thread: "t" }) : agent.run({ thread: "t", input: "go" })).result;
+    return { commits: commits(), asked: first.asked + second.asked, spent: spentOn(state) };
+  };
+  const whole = await lives(0, "before");
+  expect(whole.spent).toBe(whole.asked);
+  for (let nth = 1; nth <= whole.commits; nth++)
+    for (const when of ["before", "after"] as const) {
+      const { asked, spent } = await lives(nth, when);
+      // Nobody knows of a request whose start was lost with the process.
+      expect([nth, when, asked - spent >= 0, asked - spent <= (when === "before" ? 1 : 0)]).toEqual([
+        nth,
+        when,
+        true,
+        true,
+      ]);
+    }
 });

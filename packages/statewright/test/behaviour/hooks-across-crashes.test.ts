@@ -11,7 +11,7 @@ import {
 } from "statewright";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { diesAt, leftToDie, places } from "../support/both-stores.ts";
+import { diesAtNth, leftToDie, places } from "../support/both-stores.ts";
 
 const sum = reduce(z.number().default(0), (total, more: number) => total + more);
 const work = defineTool({
@@ -103,17 +103,10 @@ async function finish(life: Life, store: Store) {
 describe.each(places)("%s", (_, open) => {
   test("hooks that were recorded are not called again, and write the same once", async () => {
     const place = open();
-    let commits = 0;
-    const counted = diesAt(
-      place.store,
-      () => {
-        commits += 1;
-        return false;
-      },
-      "before",
-    ).store;
+    const counted = diesAtNth(place.store, 0, "before");
     const whole = newLife();
-    const end = await finish(whole, counted);
+    const end = await finish(whole, counted.store);
+    const commits = counted.commits();
     expect(end).toMatchObject({ status: "done", state: { begun: 1, sent: 2, said: 2, ended: 1 } });
     expect(whole.hooks).toEqual({ beforeAgent: 1, beforeModel: 2, afterModel: 2, afterAgent: 1 });
     place.close();
@@ -121,15 +114,7 @@ describe.each(places)("%s", (_, open) => {
     for (let nth = 1; nth <= commits; nth++)
       for (const when of ["before", "after"] as const) {
         const there = open();
-        let seen = 0;
-        const dying = diesAt(
-          there.store,
-          () => {
-            seen += 1;
-            return seen === nth;
-          },
-          when,
-        );
+        const dying = diesAtNth(there.store, nth, when);
         const first = newLife();
         leftToDie(finish(first, dying.store));
         await dying.dead;

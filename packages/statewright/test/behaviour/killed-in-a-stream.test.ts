@@ -79,7 +79,7 @@ test("C2 killed in the model's stream, the partial answer is void, the model is 
     expect(outcome.effects, part).toEqual([{ note: "hi" }]);
     const [first] = ended.told;
     expect(first, part).toEqual(["message.voided", ended.messages[voided]?.id, "unrecorded", null]);
-    expect(ended.text, part).toBe(voided === 1 ? "I note.All done." : "All done.");
+    expect(ended.text, part).toBe(voided === 1 ? "I note.\nAll done." : "All done.");
   }
 });
 

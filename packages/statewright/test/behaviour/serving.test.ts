@@ -35,7 +35,12 @@ function serve(...orders: string[]): Served {
   const program = fileURLToPath(new URL("../docs/serving.ts", import.meta.url));
   const child = spawn(process.execPath, [program, ...orders], {
     cwd: home,
-    env: { PATH: process.env["PATH"], PAY_KEY: "k", NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] },
+    env: {
+      PATH: process.env["PATH"],
+      PAY_KEY: "k",
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+      NODE_OPTIONS: process.env["NODE_OPTIONS"],
+    },
     stdio: ["ignore", "pipe", "inherit"],
   });
   children.push(child);

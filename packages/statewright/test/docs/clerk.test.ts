@@ -13,5 +13,7 @@ test("the program about agents prints what the page says", async () => {
   const heard = lines.find((line) => line.startsWith("failed"));
   expect(heard).toBe("failed Now I can hear you.");
   expect(page).toContain(heard);
+  const stop = lines.findIndex((line) => line.startsWith("I stop here"));
+  expect(page).toContain(lines.slice(stop, stop + 2).join("\n"));
   expect(lines.at(-2)).toBe("4 messages by hand");
 });

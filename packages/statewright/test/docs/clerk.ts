@@ -96,6 +96,16 @@ const failed = await chat.run({ thread: "t4", input: "Hello?" }).result.catch(()
 const heard = await chat.run({ thread: "t4", input: "Still there?", onBusy: "interrupt" }).result;
 console.log(failed, heard.text);
 
+const spinning = createAgent({
+  name: "spinning",
+  model: scriptedModel(() => call("get_price", { item: "lamp" })),
+  tools: [price],
+  maxTurns: 3,
+});
+const stopped = await spinning.run({ input: "Two lamps, please." }).result;
+console.log(stopped.text);
+console.log(stopped.ended);
+
 const tools = toolRegistry([price]);
 const byHand = defineGraph({ name: "clerk", state: defineState({ messages: messages() }) })
   .nodes({

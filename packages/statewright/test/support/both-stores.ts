@@ -89,6 +89,24 @@ export function diesAt(
   return { store: Object.assign(Object.create(store) as Store, { commit }), dead };
 }
 
+/** The same at the nth of its commits, from 1; at none for 0. `commits` tells how many it has made. */
+export function diesAtNth(
+  store: Store,
+  nth: number,
+  when: "before" | "after",
+): { readonly store: Store; readonly dead: Promise<void>; readonly commits: () => number } {
+  let commits = 0;
+  const dying = diesAt(
+    store,
+    () => {
+      commits += 1;
+      return commits === nth;
+    },
+    when,
+  );
+  return { ...dying, commits: () => commits };
+}
+
 /** The error that `work` ends with, of this code. */
 export async function failureOf(work: Promise<unknown>, code: StatewrightError["code"]): Promise<StatewrightError> {
   try {

@@ -10,7 +10,12 @@ export function runProgram(
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [fileURLToPath(program), ...(options.args ?? [])], {
       cwd: options.cwd,
-      env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"], ...options.env },
+      env: {
+        PATH: process.env["PATH"],
+        NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+        NODE_OPTIONS: process.env["NODE_OPTIONS"],
+        ...options.env,
+      },
       stdio: ["ignore", "pipe", "pipe"],
     });
     let text = "";

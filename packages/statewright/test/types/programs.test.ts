@@ -65,6 +65,12 @@ async function one() {
   expectTypeOf(status).toEqualTypeOf<"done" | "waiting" | "paused" | "cancelled" | "queued">();
   expectTypeOf(state.messages[0]?.role).toEqualTypeOf<"system" | "user" | "assistant" | "tool" | undefined>();
   createAgent({ name: "offline", model: scripted });
+  const named = { name: "named", model: claude, tools: [weather] } as const;
+  createAgent({ ...named, allowedTools: ["get_weather"], toolChoice: { tool: "get_weather" } });
+  // @ts-expect-error no tool has this name
+  createAgent({ ...named, allowedTools: ["get_wether"] });
+  // @ts-expect-error a step that must call no tool
+  createAgent({ ...named, prepareStep: () => ({ model: "openai/gpt-5", toolChoice: { tool: "get_wether" } }) });
 }
 
 const Shop = defineContext({ customerId: z.string() });

@@ -235,6 +235,31 @@ export const childLineTests: readonly StoreTest[] = [
     same((await store.branches("t")).length, 1, "the branches");
   }),
 
+  storeTest("journal rows of the lines around one are written with its commit, or not at all", async ({ store }) => {
+    const thread = await startLines(store, "t");
+    await thread.step("main");
+    await thread.step("main/1:0");
+    const entry = effect({ step: 1, task: "1:0/ledger", kind: "task", effect: "idempotent", outcome: "1" });
+    const own = effect({ step: 2, outcome: "2" });
+    const around = [{ line: "main", effects: [entry] }];
+    const journals = async () => [await store.effects("t", "main"), await store.effects("t", "main/1:0")];
+    await refused(thread.commit("main/1:0", { effects: [own], around, after: 99 }), "store_failed", "a gap");
+    const nowhere = [{ line: "main/9:9", effects: [entry] }];
+    await refused(thread.commit("main/1:0", { effects: [own], around: nowhere }), "unknown_branch", "a line around");
+    same(await journals(), [[], []], "the journals");
+    await thread.commit("main/1:0", { effects: [own], around });
+    same(await journals(), [[entry], [own]], "the journals after a right commit");
+    await thread.step(
+      "main/1:0",
+      [],
+      { step: 3 },
+      { around: [{ line: "main", effects: [{ ...entry, outcome: "3" }] }] },
+    );
+    same((await store.effects("t", "main"))[0]?.outcome, "3", "the row, written again beside a checkpoint");
+    await thread.step("main", [], { step: 2 });
+    same(await store.effects("t", "main"), [], "the journal of the line when its own step is folded");
+  }),
+
   storeTest("a fork takes child lines along, each from its own checkpoint with an edit", async ({ store }) => {
     const thread = await startLines(store, "t");
     const claim = { version: 2, shape: "s2" };

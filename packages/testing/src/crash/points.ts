@@ -2,11 +2,12 @@
  * Inside the process that is to die: named points, a store that has points around every commit, and a log of effects that
  * outlives the process. Outside a crash test all of this does nothing.
  */
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import type { Json, Store } from "@statewright/core";
 import { storeAround } from "../store-wrapper.ts";
+import type { CrashEffect } from "./crash-outside.ts";
 
 /** What the parent of a dying process tells it. */
 export const crashEnv = {
@@ -52,6 +53,16 @@ export function crashPoints(store: Store, onPoint: (name: string) => void = cras
 export function logEffect(effect: Json): void {
   const folder = process.env[crashEnv.folder];
   if (folder !== undefined) appendFileSync(join(folder, effectsFile), `${JSON.stringify(effect)}\n`);
+}
+
+/** What the programs of a crash matrix have written down in a folder, in all lives. */
+export function loggedEffects(folder: string): readonly CrashEffect[] {
+  const file = join(folder, effectsFile);
+  if (!existsSync(file)) return [];
+  return readFileSync(file, "utf8")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as CrashEffect);
 }
 
 /** The file of effects in a crash test's folder, one line of JSON each. */

@@ -10,6 +10,8 @@ export interface Life {
   /** From now on nothing that is written becomes known; what is written meanwhile waits. */
   hold(): void;
   release(): void;
+  /** While it is held: what is about to begin waits for this. */
+  held(): Promise<void> | undefined;
   /** As SIGKILL: what waits is lost, timers are gone, nothing answers any more. */
   die(): void;
 }
@@ -17,12 +19,12 @@ export interface Life {
 /** A life over a store and a world that outlive it. */
 export function beginLife(inner: Store, outside: World): Life {
   let alive = true;
-  let held = false;
+  let isHeld = false;
   let waiting: (() => void)[] = [];
 
   function pass(work: () => void): void {
     if (!alive) return;
-    if (held) waiting.push(work);
+    if (isHeld) waiting.push(work);
     else work();
   }
 
@@ -50,10 +52,11 @@ export function beginLife(inner: Store, outside: World): Life {
     world: { ...outside, schedule },
     alive: () => alive,
     hold: () => {
-      held = true;
+      isHeld = true;
     },
+    held: () => (isHeld ? new Promise((resolve) => pass(resolve)) : undefined),
     release: () => {
-      held = false;
+      isHeld = false;
       const due = waiting;
       waiting = [];
       for (const work of due) pass(work);

@@ -10,16 +10,28 @@ export type StateName<Nodes extends string> = Nodes | `${Nodes}.${Leaf}` | "star
 /** Every state that a machine stands in, as `node.leaf`; the driver of a parallel graph is not one of them. */
 export function standingIn(value: Json): readonly string[] {
   if (typeof value === "string") return [value];
+  if (value === null) return ["start"];
   const { driver, ...regions } = value as { readonly [region: string]: Json };
   if (driver === "start" || driver === "done") return [driver];
+  if (typeof driver !== "string" || Object.keys(regions).length === 0) return leavesOf(value, "");
   return Object.entries(regions).flatMap(([node, leaf]) =>
     leaf === "idle" || leaf === "done" ? [] : [`${node}.${String(leaf)}`],
   );
 }
 
+function leavesOf(value: Json, path: string): readonly string[] {
+  if (typeof value !== "object" || value === null) return [`${path}${String(value)}`];
+  return Object.entries(value).flatMap(([state, inner]) => leavesOf(inner, `${path}${state}.`));
+}
+
 /** Tell whether a machine stands in the state with this name. */
 export function isIn(value: Json, name: string): boolean {
-  return standingIn(value).some((state) => isNamed(state, name)) || isIdle(value, name);
+  const standing = standingIn(value);
+  return (
+    standing.some((state) => isNamed(state, name)) ||
+    standing.some((state) => state.startsWith(`${name}.`)) ||
+    isIdle(value, name)
+  );
 }
 
 /** Tell whether `tools.interrupted` may be called `name`: itself, its node, or its leaf. */

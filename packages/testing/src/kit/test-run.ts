@@ -5,10 +5,11 @@ import {
   type Codec,
   freshId,
   type Graph,
+  type GraphMachine,
   type GraphTypes,
   getState,
   type Json,
-  type MemoryStore,
+  type LetterInput,
   type Model,
   memoryStore,
   type OpenInterrupt,
@@ -20,15 +21,22 @@ import {
   resume,
   run,
   type Store,
+  steer,
   systemWorld,
   type World,
 } from "@statewright/core";
 import { type VirtualClock, virtualClock } from "../virtual-clock.ts";
-import { instrument } from "./instrument.ts";
+import { account } from "./account.ts";
+import type { Order } from "./every-order.ts";
+import { type Heard, hearing, sayingAgain } from "./heard-models.ts";
+import { instrument, isDrawn } from "./instrument.ts";
 import { beginLife, type Life } from "./life.ts";
+import { eventsAt, tagsAt } from "./machine-facts.ts";
 import { type StartingPoint, startAt } from "./start-at.ts";
 import { isIn, isResting, type StateName } from "./state-names.ts";
-import { pathText, type Trace, type TraceEntry } from "./trace.ts";
+import { storePlace } from "./store-place.ts";
+import { tellOf } from "./told-of-run.ts";
+import { effectsIn, pathText, type Trace, type TracedEffect, type TraceEntry } from "./trace.ts";
 
 /** What a test run takes besides what the graph's own run takes. */
 export interface TestOptions<Input> {
@@ -43,6 +51,8 @@ export interface TestOptions<Input> {
   readonly store?: Store | (() => Store);
   /** Begin before this node with this state, as if the graph had come there, instead of with an input. */
   readonly startAt?: StartingPoint;
+  /** The order in which what runs side by side completes, from `everyOrder`. */
+  readonly order?: Order;
 }
 
 /** The input that a graph's tests give: an agent's are the words that a person says. */
@@ -59,6 +69,9 @@ export type Testable<Types extends GraphTypes, Words> = Graph<Types> & {
   readonly inputOf?: (words: Words, world: World) => object;
 };
 
+/** What makes the graph anew for each process: then a crash drops also what its functions keep in variables. */
+export type MakesGraph<Types extends GraphTypes, Words> = () => Testable<Types, Words>;
+
 /** Where a test run stands: held between two moments, at rest, or dead. */
 export type TestStatus =
   | "ready"
@@ -71,8 +84,22 @@ export type TestStatus =
   | "crashed"
   | "queued";
 
-/** Where a run is to stop: a state, or whatever holds of it. */
-export type Target<Types extends GraphTypes> = StateName<Types["nodes"]> | ((t: TestRun<Types>) => boolean);
+/** Where a run is to stop: a state, a tag of its states, or whatever holds of it. */
+export type Target<Types extends GraphTypes> =
+  | StateName<Types["nodes"]>
+  | { readonly tag: string }
+  | ((t: TestRun<Types>) => boolean);
+
+/** When words that are sent to a run are heard: at the next boundary, or where it would end otherwise. */
+export interface SendOptions {
+  readonly kind?: "steer" | "followUp";
+}
+
+/** An event for a machine that was drawn by hand. */
+export interface SentEvent {
+  readonly type: string;
+  readonly [part: string]: unknown;
+}
 
 /** A run in the hands of a test. Nothing of it happens by itself: each function below lets it go on and holds it again. */
 export interface TestRun<Types extends GraphTypes = GraphTypes> {
@@ -81,16 +108,26 @@ export interface TestRun<Types extends GraphTypes = GraphTypes> {
   readonly state: Types["state"];
   /** Where the machine stands. */
   readonly value: Json;
+  /** The machine's own snapshot there: `matches`, `hasTag`, `can`. */
+  readonly snapshot: ReturnType<GraphMachine["resolveState"]>;
+  /** The tags of the states that it stands in. */
+  readonly tags: readonly string[];
+  /** What it takes from outside: the keys of its open questions; of a machine drawn by hand its events. */
+  readonly accepts: readonly string[];
+  /** The types of the events that its machine takes where it stands. */
+  readonly events: readonly string[];
   readonly interrupts: readonly OpenInterrupt[];
   /** The error that failed the run. */
   readonly error: unknown;
   readonly trace: Trace<Types>;
+  /** The steps and tool calls whose bodies were entered, over all lives. */
+  readonly effects: readonly TracedEffect[];
   readonly thread: string;
   /** The clock, the log and chance of the run; a virtual clock can be moved. */
   readonly world: World;
   /**
-   * Go on until the run is in a state, and hold it there; what is under way then is not saved yet. In `interrupted`,
-   * `failed` and `done` the run rests, and everything is saved. Throws when it comes to rest elsewhere.
+   * Go on until the run is in a state, and hold it there: nothing new begins, and what is under way is not saved yet. In
+   * `interrupted`, `failed` and `done` the run rests, and everything is saved. Throws when it comes to rest elsewhere.
    */
   until(target: Target<Types>): Promise<void>;
   /** Go on until one more superstep is saved, or the run rests. */
@@ -104,28 +141,52 @@ export interface TestRun<Types extends GraphTypes = GraphTypes> {
     answers?: Answers<Types["interrupts"] & Types["innerInterrupts"]>,
     options?: { readonly until?: Target<Types> },
   ): Promise<void>;
+  /**
+   * Say something to the run while it works: it is heard when the run goes on. A machine drawn by hand is sent an event, and
+   * goes on until it rests.
+   */
+  send(said: LetterInput | SentEvent, options?: SendOptions): Promise<void>;
   /** Cancel, and go on until the run rests. */
   cancel(reason?: string): Promise<void>;
+  /**
+   * Another process that finds what is saved now, over a copy of the thread in memory: this run is not touched, and the other
+   * has crashed and is there to be resumed. Its model says again what it has said here. Items of the long-term store are not
+   * copied.
+   */
+  twin(): Promise<TestRun<Types>>;
 }
 
 /**
  * Prepare a run for a test. It starts with the first `until`, `step` or `finish`, in a world whose time skips ahead
- * whenever nothing else is left to do.
+ * whenever nothing else is left to do. Give a function that makes the graph, and a crash drops its variables too.
  */
-export async function testRun<Types extends GraphTypes, Words>(
-  graph: Testable<Types, Words>,
+export function testRun<Types extends GraphTypes, Words>(
+  graph: Testable<Types, Words> | MakesGraph<Types, Words>,
   options: TestRunOptions<Types, Words>,
+): Promise<TestRun<Types>> {
+  return runInHand(typeof graph === "function" ? graph : () => graph, options as AnyOptions, false);
+}
+
+/** A run in the hands of a test; one that is `left` was begun by a process that has died. */
+async function runInHand<Types extends GraphTypes, Words>(
+  make: MakesGraph<Types, Words>,
+  options: AnyOptions,
+  left: boolean,
 ): Promise<TestRun<Types>> {
   const {
     input,
-    model,
+    model: answers,
     clock = "virtual",
     seed = 1,
     store: given,
     thread: named,
     startAt: point,
+    order,
     ...common
-  } = options as AnyOptions;
+  } = options;
+  const heard: Heard = new Map();
+  const model = answers === undefined ? undefined : hearing(answers, heard);
+  let graph = make();
   const outside = clock === "virtual" ? virtualClock({ seed }) : clock === "real" ? systemWorld() : clock;
   const place = storePlace(given);
   const { codec = plainCodec } = common;
@@ -149,7 +210,20 @@ export async function testRun<Types extends GraphTypes, Words>(
 
   function start(begin: (graph: Graph<Types>, life: Life) => RunHandle<unknown>): void {
     const mine = life;
-    const watched = instrument<Types>(graph, { alive: mine.alive, executed: see, model });
+    const { alive } = mine;
+    const watched = instrument<Types>(graph, {
+      alive,
+      executed: see,
+      told: (entry) => {
+        if (alive()) see(entry);
+      },
+      model,
+      gate: (door) => {
+        const held = mine.held();
+        if (order === undefined) return held;
+        return held === undefined ? order.gate(door, alive) : held.then(() => order.gate(door, alive));
+      },
+    });
     error = undefined;
     interrupts = [];
     status = "held";
@@ -206,9 +280,14 @@ export async function testRun<Types extends GraphTypes, Words>(
     if (isVirtual(outside)) {
       while (goesOn()) {
         await outside.settle();
-        if (goesOn() && !(await outside.next()) && !(await somethingElse(goesOn))) throw stuck();
+        if (!goesOn() || order?.release() === true) continue;
+        if (!(await outside.next()) && !(await somethingElse(goesOn))) throw stuck();
       }
-    } else while (goesOn()) await realTurn();
+    } else
+      while (goesOn()) {
+        await realTurn();
+        order?.release();
+      }
     reached = undefined;
   }
 
@@ -231,16 +310,38 @@ export async function testRun<Types extends GraphTypes, Words>(
   }
 
   async function reach(target: Target<Types>): Promise<void> {
-    const met = typeof target === "function" ? () => target(t) : () => isIn(value, target);
-    const resting = typeof target === "string" && isResting(target);
+    const met = meets(target);
+    const resting =
+      typeof target === "string" ? isResting(target) : typeof target === "object" && restsIn(graph, target);
     if (status !== "ready" && met() && (!resting || status !== "held")) return;
     await proceed(() => !resting && met());
     if (met()) return;
-    const name = typeof target === "function" ? "what the test waits for" : `"${target}"`;
+    const name =
+      typeof target === "function"
+        ? "what the test waits for"
+        : typeof target === "string"
+          ? `"${target}"`
+          : `a state with the tag "${target.tag}"`;
     throw new Error(
-      `the run of graph "${graph.name}" never came to ${name}: it is ${status}${error instanceof Error ? `: ${error.message}` : ""}.\nThe path: ${pathText(trace)}`,
+      `the run of graph "${graph.name}" never came to ${name}: it is ${status}.\n${account(trace, typeof target === "string" ? target : undefined)}`,
       { cause: error },
     );
+  }
+
+  function meets(target: Target<Types>): () => boolean {
+    if (typeof target === "function") return () => target(t);
+    if (typeof target === "string") return () => isIn(value, target);
+    return () => tagsAt(graph, value).includes(target.tag);
+  }
+
+  /** What another process finds. */
+  async function findSaved(): Promise<void> {
+    const known = (await inner.thread(thread)) !== undefined;
+    const saved = known ? await getState(graph, { store: inner, thread, codec }) : undefined;
+    state = saved === undefined ? initial : { ...(saved.state as Record<string, unknown>) };
+    interrupts = saved?.interrupts ?? [];
+    if (saved?.status !== "waiting" || left) value = await savedValue(inner, thread, codec);
+    status = "crashed";
   }
 
   const t: TestRun<Types> = {
@@ -253,6 +354,19 @@ export async function testRun<Types extends GraphTypes, Words>(
     get value() {
       return value;
     },
+    get snapshot() {
+      const context = isDrawn(graph) && "context" in state ? state["context"] : {};
+      return graph.machine.resolveState({ value: value as string, context });
+    },
+    get tags() {
+      return tagsAt(graph, value);
+    },
+    get accepts() {
+      return interrupts.map(({ key }) => key);
+    },
+    get events() {
+      return eventsAt(graph, value);
+    },
     get interrupts() {
       return interrupts;
     },
@@ -260,6 +374,9 @@ export async function testRun<Types extends GraphTypes, Words>(
       return error;
     },
     trace,
+    get effects() {
+      return effectsIn(trace);
+    },
     thread,
     world: outside,
     until: reach,
@@ -278,13 +395,9 @@ export async function testRun<Types extends GraphTypes, Words>(
       unseen = [];
       inner = place.reopen(inner);
       life = beginLife(inner, outside);
+      graph = make();
       entries.push({ type: "process.crashed" });
-      const known = (await inner.thread(thread)) !== undefined;
-      const saved = known ? await getState(graph, { store: inner, thread, codec }) : undefined;
-      state = saved === undefined ? initial : { ...(saved.state as Record<string, unknown>) };
-      interrupts = saved?.interrupts ?? [];
-      if (saved?.status !== "waiting") value = await savedValue(inner, thread, codec);
-      status = "crashed";
+      await findSaved();
     },
     resume: async (answers, { until } = {}) => {
       if (status === "ready" || status === "held")
@@ -312,13 +425,40 @@ export async function testRun<Types extends GraphTypes, Words>(
       handle?.cancel(reason);
       await proceed(() => false);
     },
+    send: async (said, { kind = "steer" } = {}) => {
+      if (status === "ready" || status === "held") await (isDrawn(graph) ? proceed(() => false) : undefined);
+      if (isDrawn(graph)) {
+        const { type, ...rest } = said as SentEvent;
+        return t.resume({ [type]: rest } as never);
+      }
+      if (status === "ready")
+        throw new Error("a run that has not begun hears nothing: let it go first, with until or step");
+      if (status === "held" && handle !== undefined) await handle[kind](said as LetterInput);
+      else await steer(graph, { store: inner, thread, world: outside, input: said as LetterInput, kind });
+    },
+    twin: async () => {
+      const copy = memoryStore();
+      await copy.insert(await inner.image(thread));
+      const now = outside.clock.now();
+      const clock = virtualClock({ seed: seed + 1, now });
+      const again = answers === undefined ? {} : { model: sayingAgain(answers, heard) };
+      return runInHand(make, { ...options, ...again, store: copy, thread, clock }, true);
+    },
   };
+  tellOf(trace, { graph: graph as Graph, run: t as never, initial: { ...initial, ...point?.state } });
+  order?.watch(t as never);
+  if (left) await findSaved();
   return t;
 }
 
 interface AnyOptions extends TestOptions<unknown> {
   readonly thread?: string;
   readonly codec?: Codec;
+}
+
+/** Whether a run rests in every state of a graph that has this tag. */
+function restsIn(graph: Graph, { tag }: { readonly tag: string }): boolean {
+  return !isDrawn(graph) && (tag === "waiting" || tag === "failed");
 }
 
 function isVirtual(world: World): world is VirtualClock {
@@ -359,38 +499,4 @@ async function somethingElse(goesOn: () => boolean): Promise<boolean> {
   const began = clock.monotonic();
   while (goesOn() && clock.monotonic() - began < 2_000) await realTurn();
   return !goesOn();
-}
-
-interface StorePlace {
-  open(): Store;
-  /** The store as the next process finds it. */
-  reopen(dead: Store): Store;
-}
-
-function storePlace(given: TestOptions<unknown>["store"]): StorePlace {
-  if (typeof given === "function")
-    return {
-      open: given,
-      reopen: (dead) => {
-        dead.close();
-        return given();
-      },
-    };
-  const store = given ?? memoryStore();
-  return {
-    open: () => store,
-    reopen: (dead) => {
-      if (!canDie(dead))
-        throw new Error(
-          `the store "${dead.name}" cannot die inside this process: give testRun a function that opens it, such as store: () => sqliteStore(path)`,
-        );
-      const next = dead.peer();
-      dead.crash();
-      return next;
-    },
-  };
-}
-
-function canDie(store: Store): store is MemoryStore {
-  return "peer" in store && "crash" in store;
 }

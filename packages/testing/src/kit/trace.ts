@@ -24,8 +24,42 @@ export interface ProcessResumed {
   readonly answers: readonly string[];
 }
 
+/** The body of a recorded step was entered. */
+export interface StepExecuted {
+  readonly type: "step.executed";
+  readonly node: string;
+  readonly key: string;
+  readonly idempotencyKey: string;
+}
+
+/** A body returned this update: what it wrote, before its channels folded it. */
+export interface NodeReturned {
+  readonly type: "node.returned";
+  readonly node: string;
+  /** What a task was sent. */
+  readonly input: unknown;
+  readonly update: Readonly<Record<string, unknown>>;
+}
+
+/** An edge that chooses, or a command of a node, said where control goes. */
+export interface EdgeChosen {
+  readonly type: "edge.chosen";
+  readonly from: string;
+  readonly kind: string;
+  readonly targets: readonly string[];
+  /** What it could choose from. */
+  readonly declared: readonly string[];
+}
+
 /** One thing that happened. */
-export type TraceEntry = RunEvent | ToolExecuted | ProcessCrashed | ProcessResumed;
+export type TraceEntry =
+  | RunEvent
+  | ToolExecuted
+  | StepExecuted
+  | NodeReturned
+  | EdgeChosen
+  | ProcessCrashed
+  | ProcessResumed;
 
 /** Everything that happened, in order. `types` exists only for the compiler. */
 export interface Trace<Types extends GraphTypes = GraphTypes> {
@@ -50,12 +84,17 @@ export function pathOf(trace: Trace): readonly (readonly string[])[] {
 
 /** The path as people read it: a node's name stands for its execution, commits are left out. */
 export function pathText(trace: Trace): string {
-  const parts = trace.entries.flatMap((entry) => {
+  const parts = wayOf(trace);
+  return parts.length === 0 ? "nothing yet" : ["start", ...parts].join(" → ");
+}
+
+/** The parts of the path, from this entry of the trace on. */
+export function wayOf(trace: Trace, from = 0): readonly string[] {
+  return trace.entries.slice(from).flatMap((entry) => {
     if (entry.type === "process.crashed") return ["(crash)"];
     const shown = enteredBy(entry).filter((state) => !state.endsWith(".committing"));
     return shown.length === 0 ? [] : [shown.map(shortName).join(" + ")];
   });
-  return parts.length === 0 ? "nothing yet" : ["start", ...parts].join(" → ");
 }
 
 /** The calls that reached their tools' arguments, in the order in which they were made. */
@@ -63,18 +102,27 @@ export function calledTools(trace: Trace): readonly TracedCall[] {
   const calls = new Map<string, TracedCall>();
   for (const entry of trace.entries) {
     if (entry.type !== "tool.started" && entry.type !== "tool.args_rewritten") continue;
-    calls.set(`${entry.task}/${entry.callId}`, { name: entry.tool, args: entry.args });
+    calls.set(`${entry.withinId ?? ""}/${entry.task}/${entry.callId}`, { name: entry.tool, args: entry.args });
   }
   return [...calls.values()];
 }
 
-/** How often the body of a tool or a node was entered. */
-export function timesRun(trace: Trace, name: string): number {
-  return trace.entries.filter(
-    (entry) =>
-      (entry.type === "tool.executed" && entry.tool === name) || (entry.type === "task.started" && entry.node === name),
-  ).length;
+/** How often the body of a tool or a node was entered; `within` leads to the inner graph that has the node. */
+export function timesRun(trace: Trace, name: string, within?: string): number {
+  return entrancesOf(trace, name, within).length;
 }
+
+/** Each time that the body of a tool or a node was entered. */
+export function entrancesOf(trace: Trace, name: string, within?: string): readonly Entrance[] {
+  return trace.entries.filter(
+    (entry): entry is Entrance =>
+      (entry.type === "tool.executed" && entry.tool === name) ||
+      (entry.type === "task.started" && entry.node === name && entry.within === within),
+  );
+}
+
+/** A body was entered. */
+export type Entrance = ToolExecuted | Extract<RunEvent, { readonly type: "task.started" }>;
 
 /** Every question that was asked, once each. */
 export function questions(trace: Trace): readonly OpenInterrupt[] {
@@ -84,23 +132,62 @@ export function questions(trace: Trace): readonly OpenInterrupt[] {
   return [...asked.values()];
 }
 
-/** The values that a channel of the outermost graph had after each superstep that wrote it. */
-export function writesOf(trace: Trace, channel: string): readonly unknown[] {
-  const values: unknown[] = [];
-  for (const entry of trace.entries) {
-    const delta =
-      entry.type === "step.committed" && entry.within === undefined && Object.hasOwn(entry.changes, channel)
-        ? entry.changes[channel]
-        : undefined;
-    if (delta !== undefined) values.push(applyDelta(values.at(-1), delta));
-  }
-  return values;
+/** A superstep that wrote a channel of the outermost graph. */
+export interface ChannelWrite {
+  readonly step: number;
+  readonly nodes: readonly string[];
+  /** What the channel was afterwards. */
+  readonly value: unknown;
+  /** What each node gave it, where its return says so in plain data. */
+  readonly given: readonly { readonly node: string; readonly input: unknown; readonly value: unknown }[];
 }
 
-/** One line for each thing that happened, without times and generated ids: the same in every run. */
-export function traceText(trace: Trace): string {
-  const inside = (entry: TraceEntry): string => ("within" in entry ? `${entry.within} | ` : "");
-  return trace.entries.flatMap((entry) => lineOf(entry).map((line) => inside(entry) + line)).join("\n");
+/** Every superstep that wrote this channel; `initial` is what it held at first. */
+export function writesOf(trace: Trace, channel: string, initial?: unknown): readonly ChannelWrite[] {
+  const writes: ChannelWrite[] = [];
+  let value = initial;
+  let given: ChannelWrite["given"][number][] = [];
+  for (const entry of trace.entries) {
+    if (entry.type === "process.crashed") given = [];
+    if (entry.type === "node.returned" && Object.hasOwn(entry.update, channel))
+      given.push({ node: entry.node, input: entry.input, value: entry.update[channel] });
+    if (entry.type !== "step.committed" || entry.within !== undefined) continue;
+    const delta = Object.hasOwn(entry.changes, channel) ? entry.changes[channel] : undefined;
+    if (delta !== undefined) {
+      value = applyDelta(value, delta);
+      writes.push({ step: entry.step, nodes: entry.nodes, value, given });
+    }
+    given = [];
+  }
+  return writes;
+}
+
+/** An effect that a body entered: how often, and how often its recorded outcome was handed back instead. */
+export interface TracedEffect {
+  readonly kind: "tool" | "step";
+  readonly name: string;
+  readonly idempotencyKey: string;
+  readonly executed: number;
+  readonly reused: number;
+}
+
+/** The steps and tool calls whose bodies were entered, over all lives of the run. */
+export function effectsIn(trace: Trace): readonly TracedEffect[] {
+  const effects = new Map<string, TracedEffect>();
+  for (const entry of trace.entries) {
+    if (entry.type === "effect.reused") {
+      const key = [...effects.keys()].find((known) => known.endsWith(`/${entry.task}/${entry.key}`));
+      const known = key === undefined ? undefined : effects.get(key);
+      if (known !== undefined) effects.set(known.idempotencyKey, { ...known, reused: known.reused + 1 });
+    }
+    if (entry.type !== "tool.executed" && entry.type !== "step.executed") continue;
+    const { idempotencyKey } = entry;
+    const [kind, name] =
+      entry.type === "tool.executed" ? (["tool", entry.tool] as const) : (["step", entry.key] as const);
+    const known = effects.get(idempotencyKey) ?? { kind, name, idempotencyKey, executed: 0, reused: 0 };
+    effects.set(idempotencyKey, { ...known, executed: known.executed + 1 });
+  }
+  return [...effects.values()];
 }
 
 /** Tell whether a state that was entered is meant by `name`: a bare node means its execution. */
@@ -117,35 +204,4 @@ function enteredBy(entry: TraceEntry): readonly string[] {
 
 function shortName(state: string): string {
   return state.endsWith(".executing") ? state.slice(0, -".executing".length) : state;
-}
-
-function lineOf(entry: TraceEntry): readonly string[] {
-  switch (entry.type) {
-    case "transition.taken":
-      return [`${entry.event}: ${standingIn(entry.from).join(" + ")} → ${standingIn(entry.to).join(" + ")}`];
-    case "step.committed":
-      return [`step ${entry.step} wrote ${Object.keys(entry.changes).join(", ") || "nothing"}`];
-    case "tool.executed":
-      return [`  ${entry.tool} ${JSON.stringify(entry.args)}${entry.attempt > 1 ? ` (attempt ${entry.attempt})` : ""}`];
-    case "tool.completed":
-    case "tool.failed":
-      return [`  ${entry.tool} ${entry.type === "tool.failed" ? "failed" : "completed"}`];
-    case "effect.reused":
-    case "effect.repeated":
-      return [`  ${entry.kind} ${entry.name} ${entry.type === "effect.reused" ? "reused" : "repeated"}`];
-    case "run.waiting":
-      return [`waits for ${entry.interrupts.map((question) => question.key).join(", ")}`];
-    case "run.failed":
-      return [`failed: ${entry.error.code ?? entry.error.name}`];
-    case "run.completed":
-    case "run.cancelled":
-    case "run.paused":
-      return [entry.type.slice("run.".length)];
-    case "process.crashed":
-      return ["(crash)"];
-    case "process.resumed":
-      return [`(resume${entry.answers.length === 0 ? "" : ` with ${entry.answers.join(", ")}`})`];
-    default:
-      return [];
-  }
 }

@@ -83,6 +83,7 @@ function written({
   run,
   checkpoint,
   effects = [],
+  around = [],
   events = [],
   interrupts = [],
   release,
@@ -95,6 +96,7 @@ function written({
       ({ task, key, state, endedAt }) =>
         `${task}/${key} ${state}${state === "started" && endedAt !== undefined ? " off" : ""}`,
     ),
+    ...around.flatMap(({ line, effects: rows }) => rows.map(({ task, key }) => `${line}: ${task}/${key}`)),
     ...events.map((event) => `fact ${event.seq}`),
     ...interrupts.map(({ id, answer }) => `${id} ${answer === undefined ? "open" : "answered"}`),
     release === true ? "release" : "",

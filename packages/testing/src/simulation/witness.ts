@@ -2,7 +2,7 @@
  * The witness: it sees every write when it is durable, every event when it is told and every call when it begins, and
  * says what must never be.
  */
-import type { Commit, EffectClass, RunEvent, StoredEvent } from "@statewright/core";
+import type { Commit, EffectClass, EffectRow, RunEvent, StoredEvent } from "@statewright/core";
 import type { SimulatedProcess } from "./scheduler.ts";
 
 /** What it knows of the thread, and what it is told. */
@@ -130,8 +130,8 @@ export function createWitness(thread: string, mayBeInDoubt: () => boolean, mayLo
       checkpointed(commit);
       for (const { seq } of commit.events ?? []) tookSeq(seq);
       lastSeq = Math.max(lastSeq, commit.seq);
-      for (const row of commit.effects ?? []) {
-        const place = `${commit.branch} ${row.step}/${row.task}/${row.key}`;
+      for (const [line, row] of journalRowsOf(commit)) {
+        const place = `${line} ${row.step}/${row.task}/${row.key}`;
         if (row.idempotencyKey !== "" && row.state !== "started") {
           const before = outcomes.get(row.idempotencyKey);
           if (before !== undefined && row.outcome !== undefined && before !== "" && before !== row.outcome)
@@ -201,6 +201,12 @@ export function createWitness(thread: string, mayBeInDoubt: () => boolean, mayLo
       };
     },
   };
+}
+
+/** The journal rows of a commit, each with its line. */
+function journalRowsOf({ branch, effects = [], around = [] }: Commit): readonly (readonly [string, EffectRow])[] {
+  const journals = [{ line: branch, effects }, ...around];
+  return journals.flatMap(({ line, effects: rows }) => rows.map((row) => [line, row] as const));
 }
 
 /** The end of a run that could not be saved, and the steps of inner graphs that are not, are told under the number before them. */

@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { reportOf } from "../../src/report.ts";
+
+test("R20 nothing in the report of an audit is read as Markdown, HTML or a sign of a terminal, whatever a model or a file says", () => {
+  const hostile = 'x\u001b[2J\n# h\n| <img src=x onerror="a()"> [a](javascript:b) `c` **d** _e_ &lt; \\| \u202e';
+  const state = {
+    verdict: { grade: hostile, summary: hostile },
+    facts: { [hostile]: hostile },
+    findings: [{ severity: "high", part: hostile, text: hostile }],
+    parts: [],
+    decision: { note: hostile },
+  };
+  const report = reportOf(state as never, hostile);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: what steers a terminal
+  expect(report).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/);
+  expect(report.split("\n").filter((line) => line.startsWith("#"))).toEqual(["# Audit", "## Measured", "## Findings"]);
+  // Outside of what the report itself writes, every sign of Markdown has a backslash before it, and no element begins.
+  const signs = report.replaceAll(/\\./g, "").replaceAll("&lt;", "");
+  expect(signs).not.toMatch(/[<`[\]&_]/);
+  expect(
+    signs
+      .split("\n")
+      .filter((line) => line.startsWith("|"))
+      .map((line) => line.split("|").length),
+  ).toEqual([5, 5, 5]);
+});

@@ -1,0 +1,36 @@
+/** An MCP server that any host can start: two tools, and a graph that asks the host's person and outlives the process. */
+import process from "node:process";
+import { offerGraph, serveMcp } from "@statewright/plugins/mcp-server";
+import { defineGraph, defineState, END, START, sqliteStore } from "statewright";
+import * as z from "zod";
+import { calculator } from "./calculator.ts";
+import { processRows } from "./rows.ts";
+
+const parcel = defineGraph({
+  name: "parcel",
+  state: defineState({ item: z.string(), street: z.string().default("") }),
+  input: z.object({ item: z.string().describe("What to send") }),
+  output: z.object({ item: z.string(), street: z.string() }),
+  interrupts: { address: z.object({ street: z.string().describe("Where to") }) },
+})
+  .nodes({
+    ask: async ({ item }, { interrupt }) => ({ street: (await interrupt("address", { payload: { item } })).street }),
+    send: async ({ item, street }, { step }) => {
+      await step("send", () => process.stderr.write(`${item} goes to ${street}\n`));
+    },
+  })
+  .edges({ [START]: "ask", ask: "send", send: END });
+
+const [file = "parcels.db"] = process.argv.slice(2);
+const store = sqliteStore(file);
+const mcp = serveMcp({
+  name: "statewright-examples",
+  version: "1.0.0",
+  instructions: "Calculates, counts rows, and sends parcels.",
+  tools: [calculator, processRows],
+  graphs: [offerGraph(parcel, { description: "Send a parcel. Asks for the address." })],
+  store,
+});
+process.once("SIGTERM", () => mcp.close());
+await mcp.stdio();
+store.close();

@@ -1,0 +1,36 @@
+/** A test run sees through to the agents that tools run: their models, their tools, and what dies with their process. */
+import { agentTool, createAgent } from "@statewright/agent";
+import { defineTool, type Model } from "@statewright/core";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { testRun } from "@statewright/testing/vitest";
+import { expect, test } from "vitest";
+import * as z from "zod";
+
+const offline: Model = { id: "offline", respond: () => Promise.reject(new Error("there is no network here")) };
+const look = defineTool({
+  name: "look",
+  description: "Look something up.",
+  input: z.object({ what: z.string() }),
+  effect: "once",
+  run: ({ what }) => `${what} is fine`,
+});
+const scout = createAgent({ name: "scout", model: offline, tools: [look] });
+const chief = createAgent({
+  name: "chief",
+  model: offline,
+  tools: [agentTool(scout, { name: "ask_scout", description: "Ask the scout." })],
+});
+
+test("the model of a test answers for sub-agents too, and their tools are counted over a crash", async () => {
+  const model = scriptedModel(({ messages }) => {
+    const last = messages.at(-1);
+    if (last?.role === "tool") return say("done");
+    const text = JSON.stringify(messages[0]);
+    return text.includes("the bridge") ? call("look", { what: "bridge" }) : call("ask_scout", { task: "the bridge" });
+  });
+  const t = await testRun(chief, { input: "Is the way safe?", model });
+  await t.until(({ trace }) => trace.entries.some((entry) => entry.type === "tool.executed" && entry.tool === "look"));
+  await t.finish();
+  expect(t).toHaveCalledTools([{ name: "ask_scout" }], { mode: "superset" });
+  expect(t.trace.entries.filter((entry) => entry.type === "tool.executed" && entry.tool === "look")).toHaveLength(1);
+});

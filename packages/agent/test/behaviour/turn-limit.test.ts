@@ -1,0 +1,202 @@
+/** An agent whose model never comes to an end is stopped by its limit of turns, and its thread goes on. */
+import {
+  defineMiddleware,
+  defineTool,
+  isStatewrightError,
+  type Message,
+  type Middleware,
+  memoryStore,
+  systemWorld,
+  textOf,
+} from "@statewright/core";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { agentTool, budget, createAgent, modelNode, turnCountIs } from "../../src/index.ts";
+
+const look = defineTool({
+  name: "look",
+  description: "Looks.",
+  input: z.object({}),
+  effect: "pure",
+  run: () => "nothing",
+});
+const turnsIn = (messages: readonly Message[]): number =>
+  messages.filter((message) => message.role === "assistant" && message.ended === undefined).length;
+const spinning = (more: object = {}) =>
+  createAgent({ name: "a", model: scriptedModel(() => call("look", {})), tools: [look], ...more });
+
+/** Calls a tool so often after each word of a person, then answers. */
+const busy = (calls: number) => (request: { readonly messages: readonly Message[] }) => {
+  const spoken = request.messages.findLastIndex(({ role }) => role === "user");
+  return (request.messages.length - spoken - 1) / 2 < calls ? call("look", {}) : say("found");
+};
+
+describe("an agent that says nothing of turns", () => {
+  test("ends by maxTurns after 50, with what to do next, and nothing is lost", async () => {
+    const end = await spinning().run({ input: "Go" }).result;
+    expect(end).toMatchObject({
+      status: "done",
+      text: "I stop here: the limit of 50 turns is reached. Say how to go on, and I do.",
+      ended: { by: "maxTurns", reason: "the default limit of 50 turns is reached; maxTurns of the agent says another" },
+    });
+    expect(turnsIn(end.state.messages)).toBe(50);
+    expect(end.state.messages).toHaveLength(102);
+  });
+
+  test("has 50 turns for each input, however long its thread is", async () => {
+    const store = memoryStore();
+    const agent = createAgent({ name: "a", model: scriptedModel(busy(20)), tools: [look], store });
+    for (const input of ["one", "two", "three"])
+      expect(await agent.run({ thread: "t", input }).result).toMatchObject({ text: "found", ended: { by: "answer" } });
+  });
+
+  test.each([
+    ["a limit of its own", { maxTurns: 60 }],
+    ["none", { maxTurns: Number.POSITIVE_INFINITY }],
+    ["turns of a budget", { middleware: [budget({ turns: 60 })] }],
+    ["a condition that counts turns", { stopWhen: [turnCountIs(60)] }],
+  ])("with %s is not stopped by the default", async (_, more) => {
+    const agent = createAgent({ name: "a", model: scriptedModel(busy(51)), tools: [look], ...more });
+    const end = await agent.run({ input: "Go" }).result;
+    expect([end.text, turnsIn(end.state.messages)]).toEqual(["found", 52]);
+  });
+});
+
+describe("the limit of turns", () => {
+  test("counts anew when the thread goes on, which shows the model all that there was", async () => {
+    const store = memoryStore();
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel(({ messages }) => (messages.length > 8 ? say("found") : call("look", {}))),
+      tools: [look],
+      maxTurns: 3,
+      store,
+    });
+    const first = await agent.run({ thread: "t", input: "Go" }).result;
+    expect(first.ended).toEqual({ by: "maxTurns", reason: "the limit of 3 turns is reached" });
+    expect((await agent.resume({ thread: "t" }).result).ended).toEqual(first.ended);
+    const second = await agent.run({ thread: "t", input: "Go on." }).result;
+    expect([second.text, second.state.messages.slice(0, 8)]).toEqual(["found", first.state.messages]);
+  });
+
+  test("counts from what a person says meanwhile, and what a person says at the limit is answered", async () => {
+    const store = memoryStore();
+    const model = scriptedModel(({ messages }) => {
+      const last = messages.findLast(({ role }) => role === "user");
+      return last !== undefined && textOf(last) === "Enough?" ? say("Enough.") : call("look", {});
+    });
+    const agent = createAgent({ name: "a", model, tools: [look], maxTurns: 2, store });
+    const handle = agent.run({ thread: "t", input: "Go" });
+    await handle.followUp("Enough?");
+    expect(await handle.result).toMatchObject({ text: "Enough.", ended: { by: "answer" } });
+    expect(model.requests).toHaveLength(3);
+  });
+
+  test("is not begun anew by a crash, and is told once", async () => {
+    const store = memoryStore();
+    let fails = true;
+    const model = scriptedModel(({ messages }) => {
+      if (messages.length === 5 && fails) throw new Error("the line is dead");
+      return call("look", {});
+    });
+    const agent = createAgent({ name: "a", model, tools: [look], maxTurns: 4, retry: { attempts: 1 }, store });
+    await expect(agent.run({ thread: "t", input: "Go" }).result).rejects.toThrow("the line is dead");
+    fails = false;
+    const resumed = agent.resume({ thread: "t" });
+    const told: unknown[] = [];
+    resumed.on((event) => {
+      if (event.type === "message.completed" && event.message.ended !== undefined) told.push(event.message.ended.by);
+    });
+    const { state, ended } = await resumed.result;
+    expect([ended?.by, turnsIn(state.messages), told]).toEqual(["maxTurns", 4, ["maxTurns"]]);
+  });
+
+  test("makes a sub-agent that reaches it no success", async () => {
+    const inner = spinning({ name: "inner", maxTurns: 2 });
+    const outer = createAgent({
+      name: "outer",
+      model: scriptedModel([call("inner", { task: "x" }), say("It came to nothing.")]),
+      tools: [agentTool(inner, { description: "Looks." })],
+    });
+    const { state } = await outer.run({ input: "Go" }).result;
+    const answer = state.messages.find(({ role }) => role === "tool");
+    expect(answer).toMatchObject({ isError: true });
+    expect(answer && textOf(answer)).toContain("stopped before it had an answer: the limit of 2 turns is reached.");
+  });
+
+  test("is an option of a model node too, which has none unless it is given", () => {
+    expect(() => modelNode({ model: scriptedModel([]), maxTurns: 0 })).toThrow("maxTurns of modelNode is 0");
+    expect(() => spinning({ maxTurns: 1.5 })).toThrow(
+      'maxTurns of the agent "a" is 1.5. Give a whole number from 1, or Infinity for no limit',
+    );
+  });
+});
+
+describe("an afterAgent hook that always goes on", () => {
+  const again = (log: string[] = []): Middleware =>
+    defineMiddleware({
+      name: "insists",
+      afterAgent: ({ ended }, { run }) => {
+        log.push(ended.by);
+        return { messages: [{ role: "user", id: `more:${run.task}`, content: [{ type: "text", text: "More." }] }] };
+      },
+    });
+
+  test("is stopped by the limit of turns, and the end by that is final", async () => {
+    const log: string[] = [];
+    const model = scriptedModel(() => say("done"));
+    const { ended } = await createAgent({ name: "a", model, middleware: [again(log)], maxTurns: 3 }).run({
+      input: "Go",
+    }).result;
+    expect([ended?.by, model.requests.length, log]).toEqual([
+      "maxTurns",
+      3,
+      ["answer", "answer", "answer", "maxTurns"],
+    ]);
+  });
+
+  test.each([
+    ["a hook", defineMiddleware({ name: "guard", beforeModel: (_, { end }) => end("No.", { by: "guardrail" }) })],
+    ["a budget", budget({ turns: 1 })],
+  ])("does not undo the end by %s: its messages are not taken, and the log names it", async (_, ending) => {
+    const warnings: unknown[] = [];
+    const log: string[] = [];
+    const agent = createAgent({ name: "a", model: scriptedModel(() => say("done")), middleware: [again(log), ending] });
+    const { state, ended } = await agent.run({
+      input: "Go",
+      world: systemWorld({ log: (_level, message) => void warnings.push(message) }),
+    }).result;
+    expect(ended?.by).toBe(ending.name === "guard" ? "guardrail" : "budget");
+    expect(state.messages.at(-1)).toMatchObject({ role: "assistant", ended });
+    expect(log.at(-1)).toBe(ended?.by);
+    expect(warnings).toEqual([
+      `the hook afterAgent of the middleware "insists" wanted to go on after an end by "${ended?.by}", which is final`,
+    ]);
+  });
+
+  test("may write channels at a final end and change its message, and fails by name where it writes messages behind it", async () => {
+    const at = (write: Middleware["afterAgent"]): Promise<unknown> =>
+      createAgent({
+        name: "a",
+        model: scriptedModel([]),
+        middleware: [
+          defineMiddleware({ name: "writes", ...(write && { afterAgent: write }) }),
+          defineMiddleware({ name: "guard", beforeAgent: ({ end }) => end("No.", { by: "guard" }) }),
+        ],
+      })
+        .run({ input: "Go" })
+        .result.then(
+          ({ text }) => text,
+          (error: unknown) => isStatewrightError(error, "invalid_update") && error.message,
+        );
+    const changed: Middleware["afterAgent"] = ({ messages }, { write }) =>
+      write({ messages: messages.slice(-1).map((last) => ({ ...last, content: [{ type: "text", text: "Never." }] })) });
+    expect(await at(changed)).toBe("Never.");
+    const behind: Middleware["afterAgent"] = (_, { write }) =>
+      write({ messages: [{ role: "user", id: "x", content: [{ type: "text", text: "But" }] }] });
+    expect(await at(behind)).toContain(
+      'the middleware "writes" wrote messages behind the end of an agent by "guard", which is final',
+    );
+  });
+});

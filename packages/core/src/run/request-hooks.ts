@@ -1,0 +1,49 @@
+/** Calls hooks before each request to a model goes out, and tells them of its end. */
+import { describeThrown } from "../base/errors.ts";
+import type { Usage } from "../model/message.ts";
+import type { Model, ModelRequest } from "../model/model.ts";
+import type { Middleware, RequestEnded } from "../tool/middleware.ts";
+import { callHook } from "./call-hook.ts";
+import type { HooksAtWork } from "./hook-runtime.ts";
+import { hookRuntime } from "./scope.ts";
+import type { Session } from "./session.ts";
+
+/** Called with a request that is about to go out; gives what is told of its end. */
+export type BeforeRequest = (model: Model, request: ModelRequest) => Promise<RequestEnded>;
+
+/** `beforeRequest` of all middleware, first to last; nothing where none has it. */
+export function beforeRequests(at: HooksAtWork): BeforeRequest | undefined {
+  const asked = at.middleware.filter(({ beforeRequest }) => beforeRequest !== undefined);
+  return asked.length === 0 ? undefined : (model, request) => callEach(at, asked, model, request);
+}
+
+async function callEach(
+  { session, scope, effect, held }: HooksAtWork,
+  middleware: readonly Middleware[],
+  { id }: Model,
+  request: ModelRequest,
+): Promise<RequestEnded> {
+  const told: RequestEnded[] = [];
+  for (const hooks of middleware) {
+    const { beforeRequest } = hooks;
+    if (beforeRequest === undefined) continue;
+    const runtime = hookRuntime(session, scope, effect, hooks, held);
+    const ended: unknown = await callHook(hooks, "beforeRequest", () => beforeRequest({ model: id, request }, runtime));
+    if (typeof ended === "function") told.push(logged(session, hooks, ended as RequestEnded));
+    scope.signal().throwIfAborted();
+  }
+  return (usage: Usage | undefined) => {
+    for (const ended of told) ended(usage);
+  };
+}
+
+/** What it throws comes too late for the request: it is logged. */
+function logged({ world }: Session, { name }: Middleware, ended: RequestEnded): RequestEnded {
+  return (usage) => {
+    try {
+      ended(usage);
+    } catch (cause) {
+      world.log("warn", `the middleware "${name}" failed at the end of a request: ${describeThrown(cause)}`);
+    }
+  };
+}

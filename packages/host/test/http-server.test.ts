@@ -1,0 +1,38 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { serveHttp } from "@statewright/host";
+import { expect, onTestFinished, test } from "vitest";
+
+test("a port that is taken is refused, what a handler throws is told to nobody outside, and close cuts what is open", async () => {
+  const errors: unknown[] = [];
+  let gone: AbortSignal | undefined;
+  const server = await serveHttp(
+    async (request) => {
+      if (request.url.endsWith("/broken")) throw new Error("a secret");
+      if (!request.url.endsWith("/open")) return new Response(await request.text());
+      gone = request.signal;
+      return new Response(new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode("begun")) }));
+    },
+    { port: 0, onError: (error) => errors.push(error) },
+  );
+  onTestFinished(() => server.close());
+  expect(server.host).toBe("127.0.0.1");
+  await expect(serveHttp(async () => new Response(), { port: server.port })).rejects.toMatchObject({
+    name: "HostError",
+    code: "io",
+    systemCode: "EADDRINUSE",
+  });
+  const url = `http://127.0.0.1:${server.port}`;
+  expect(await (await fetch(url, { method: "POST", body: "said" })).text()).toBe("said");
+  const broken = await fetch(`${url}/broken`);
+  expect([broken.status, await broken.text(), errors]).toEqual([500, "", [new Error("a secret")]]);
+
+  const socket = connect(server.port, "127.0.0.1");
+  socket.write("GET /open HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  const [begun] = (await once(socket, "data")) as [Buffer];
+  expect(begun.toString()).toContain("200 OK");
+  const ended = once(socket, "close");
+  await server.close();
+  await ended;
+  expect(gone?.aborted).toBe(true);
+});

@@ -1,0 +1,156 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test, vi } from "vitest";
+import {
+  type ConfiguredTools,
+  configTrust,
+  type FoundConfiguration,
+  foundConfiguration,
+  loadTools,
+} from "../src/index.ts";
+import { say } from "./support/calls.ts";
+
+const home = mkdtempSync(join(tmpdir(), "statewright-trust-"));
+const folder = join(home, "workspace");
+const marker = join(home, "started");
+const file = join(folder, "agent.yaml");
+const open: ConfiguredTools[] = [];
+
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((each) => each.close()));
+  rmSync(home, { recursive: true });
+});
+
+/** A workspace with a configuration whose plugin leaves a mark when it is started, and tells one variable of ours. */
+function workspace(): void {
+  mkdirSync(folder, { recursive: true });
+  const plugin = `import { writeFileSync } from "node:fs";
+writeFileSync(${JSON.stringify(marker)}, "");
+process.stdin.on("data", () => {
+  const content = [{ type: "text", text: String(process.env.OUR_SECRET) }];
+  const parameters = { type: "object" };
+  console.log(JSON.stringify({ name: "echo", description: "Echo.", parameters, content }));
+});`;
+  writeFileSync(join(folder, "plugin.mjs"), plugin);
+  writeFileSync(file, `tools: { plugins: [{ path: ${process.execPath}, args: [plugin.mjs] }] }`);
+}
+
+async function refusal(trust = configTrust(join(home, "trusted.json"))): Promise<FoundConfiguration> {
+  const error: unknown = await loadTools(file, { trust }).then(
+    (each) => open.push(each),
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toMatchObject({
+    code: "untrusted_configuration",
+    message: expect.stringMatching(/agent\.yaml .*would start: .*plugin\.mjs/),
+  });
+  expect(existsSync(marker)).toBe(false);
+  return (error as { readonly details: FoundConfiguration }).details;
+}
+
+async function load(): Promise<ConfiguredTools> {
+  const loaded = await loadTools(file, { trust: configTrust(join(home, "trusted.json")) });
+  open.push(loaded);
+  return loaded;
+}
+
+test("R18 a configuration that is found in a workspace starts nothing until the user has said yes to it", async () => {
+  workspace();
+  const found = await refusal();
+  expect(found).toEqual(await foundConfiguration(file));
+  expect(found.starts).toEqual([`${process.execPath} plugin.mjs`]);
+  await configTrust(join(home, "deep/er/trusted.json")).add(found);
+  await refusal();
+  await configTrust(join(home, "trusted.json")).add(found);
+  expect((await load()).tools).toHaveLength(1);
+  await configTrust(join(home, "trusted.json")).remove(file);
+  rmSync(marker);
+  await refusal();
+});
+
+test("R18 the yes is to what the configuration says and what its programs are: a change of either asks again", async () => {
+  workspace();
+  const trust = configTrust(join(home, "trusted.json"));
+  const first = await refusal();
+  await trust.add(first);
+  writeFileSync(join(folder, "plugin.mjs"), "process.exit(1)");
+  const second = await refusal();
+  expect(second.digest).not.toBe(first.digest);
+  // A link that leads out of the workspace may be set anew in it.
+  const digests: string[] = [];
+  for (const name of ["one", "two"]) {
+    writeFileSync(join(home, `${name}.mjs`), "");
+    rmSync(join(folder, "plugin.mjs"));
+    symlinkSync(join(home, `${name}.mjs`), join(folder, "plugin.mjs"));
+    digests.push((await refusal()).digest);
+  }
+  expect(new Set([first.digest, second.digest, ...digests]).size).toBe(4);
+  rmSync(join(folder, "plugin.mjs"));
+  workspace();
+  writeFileSync(
+    file,
+    `tools: { plugins: [{ path: "./run\\e[2K", args: [plugin.mjs, "a b"], env: { T: "$\{KEY}" } }] }`,
+  );
+  expect((await refusal()).starts).toEqual([`T=$\{KEY} "./run\\u001b[2K" plugin.mjs "a b"`]);
+  workspace();
+  expect((await load()).tools).toHaveLength(1);
+});
+
+test("R18 a workspace cannot say what is trusted in it, a damaged list trusts nothing, and its plugins see no secrets of ours", async () => {
+  workspace();
+  const found = await refusal();
+  const inside = configTrust(join(folder, ".trusted.json"));
+  await expect(inside.add(found)).rejects.toMatchObject({ code: "invalid_option" });
+  writeFileSync(join(folder, ".trusted.json"), JSON.stringify({ [file]: found.digest }));
+  await expect(loadTools(file, { trust: inside })).rejects.toMatchObject({ code: "invalid_option" });
+  writeFileSync(join(home, "trusted.json"), "[");
+  await expect(load()).rejects.toThrow("damaged");
+  rmSync(join(home, "trusted.json"));
+  await configTrust(join(home, "trusted.json")).add(found);
+  vi.stubEnv("OUR_SECRET", "5ecret");
+  expect(await say((await load()).tools, {})).toBe("undefined");
+  const own = await loadTools(file);
+  open.push(own);
+  expect(await say(own.tools, {})).toBe("5ecret");
+  vi.unstubAllEnvs();
+});
+
+test("R18 an MCP server of a workspace is a program or an address like any other: nothing is started or asked", async () => {
+  workspace();
+  const servers = `[{ name: a, command: ${process.execPath}, args: [plugin.mjs] }, { name: b, url: "https://mcp.example/" }]`;
+  writeFileSync(file, `tools: { mcp: ${servers} }`);
+  const { starts } = await refusal();
+  expect(starts.join()).toMatch(/plugin\.mjs.*https:\/\/mcp\.example\//);
+});
+
+test("R18 what starts nothing needs no yes", async () => {
+  workspace();
+  writeFileSync(file, "tools: { preset: none }");
+  const trust = configTrust(join(home, "trusted.json"));
+  open.push(await loadTools(file, { trust, presets: { none: () => [] } }));
+  expect(existsSync(trust.path)).toBe(false);
+});
+
+test("MCP servers of a workspace are asked about like its plugins: programs, and addresses with what is sent to them", async () => {
+  workspace();
+  const reference = ["$", "{TOKEN}"].join("");
+  writeFileSync(
+    file,
+    JSON.stringify({
+      tools: {
+        mcp: [
+          { name: "a", command: "node", args: ["plugin.mjs"] },
+          { name: "b", url: "https://mcp.example/mcp", headers: { authorization: `Bearer ${reference}` } },
+        ],
+      },
+    }),
+  );
+  const { starts, digest } = await refusal();
+  expect(starts).toEqual([
+    "node plugin.mjs",
+    `a connection to https://mcp.example/mcp authorization: "Bearer ${reference}"`,
+  ]);
+  writeFileSync(join(folder, "plugin.mjs"), "another");
+  expect((await foundConfiguration(file)).digest).not.toBe(digest);
+});

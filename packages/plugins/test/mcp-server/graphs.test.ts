@@ -1,0 +1,290 @@
+/** Graphs of ours as threads that a host begins, answers, leaves and takes up again, over real HTTP. */
+import type { Client } from "@modelcontextprotocol/client";
+import {
+  approval,
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  defineTool,
+  END,
+  interruptFor,
+  listRuns,
+  memoryStore,
+  messages,
+  START,
+  systemWorld,
+  toolNode,
+} from "@statewright/core";
+import { offerGraph, serveMcp } from "@statewright/plugins/mcp-server";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { overHttp } from "./support/clients.ts";
+
+/** Nothing is waited for but the other side. */
+const patient = { timeout: 60_000 };
+
+const log: string[] = [];
+let stopped: (() => void) | undefined;
+
+/** Packs, asks where it goes, sends. */
+const parcel = defineGraph({
+  name: "parcel",
+  state: defineState({ item: z.string(), to: z.string().default(""), sent: z.boolean().default(false) }),
+  input: z.object({ item: z.string().describe("What to send") }),
+  output: z.object({ item: z.string(), to: z.string(), sent: z.boolean() }),
+  interrupts: { address: z.object({ street: z.string(), fast: z.boolean().optional() }) },
+})
+  .nodes({
+    pack: ({ item }) => {
+      log.push(`packed ${item}`);
+    },
+    ask: async ({ item }, { interrupt }) => {
+      const { street, fast } = await interrupt("address", { payload: { item } });
+      return { to: fast === true ? `${street}, fast` : street };
+    },
+    send: ({ to }) => {
+      log.push(`sent to ${to}`);
+      return { sent: true };
+    },
+  })
+  .edges({ [START]: "pack", pack: "ask", ask: "send", send: END });
+
+/** Works until it is stopped, then for one more step. */
+const slow = defineGraph({ name: "slow", state: defineState({ n: z.int().default(0) }) })
+  .nodes({
+    first: async ({ n }, { signal, progress }) => {
+      progress("begun");
+      await new Promise<void>((resolve) => {
+        stopped = resolve;
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+      log.push(signal.aborted ? "first was stopped" : "first is done");
+      return { n: n + 1 };
+    },
+    second: ({ n }) => {
+      log.push("second is done");
+      return { n: n + 1 };
+    },
+  })
+  .edges({ [START]: "first", first: "second", second: END });
+
+const pay = defineTool({
+  name: "pay",
+  description: "Pay.",
+  input: z.object({ euros: z.number() }),
+  run: ({ euros }) => {
+    log.push(`paid ${euros}`);
+    return "Paid";
+  },
+});
+
+/** Makes one call, which a person must confirm. */
+const office = defineGraph({
+  name: "office",
+  state: defineState({ messages: messages(), euros: z.number() }),
+  interrupts: { approve: approval },
+})
+  .nodes({
+    plan: ({ euros }) => ({
+      messages: [
+        {
+          role: "assistant",
+          id: "m",
+          finish: "calls",
+          content: [{ type: "call", id: "c1", name: "pay", args: { euros } }],
+        },
+      ],
+    }),
+    tools: toolNode({
+      tools: [pay],
+      middleware: [
+        defineMiddleware({
+          name: "asks",
+          asks: ["approve"],
+          beforeTool: ({ call }) => interruptFor(call, "Much money"),
+        }),
+      ],
+    }),
+  })
+  .edges({ [START]: "plan", plan: "tools", tools: END });
+
+interface Told {
+  readonly thread: string;
+  readonly status: string;
+  readonly output?: unknown;
+  readonly questions?: readonly { readonly id: string; readonly key: string }[];
+}
+
+describe.each(["2025", "2026"] as const)("a client of %s", (generation) => {
+  const store = memoryStore();
+  const lines: string[] = [];
+  const mcp = serveMcp({
+    name: "post",
+    version: "1.0.0",
+    graphs: [
+      offerGraph(parcel, { description: "Send a parcel." }),
+      offerGraph(slow, { description: "Take long." }),
+      offerGraph(office, { description: "Pay a bill." }),
+    ],
+    store,
+    world: systemWorld({ log: (_level, line) => lines.push(line) }),
+  });
+  let client: Client;
+  let at: { readonly url: string; readonly token: string | undefined };
+  beforeAll(async () => {
+    at = await mcp.listen({ port: 0 });
+    client = await overHttp(at, { generation });
+  });
+  afterAll(async () => {
+    await client.close();
+    await mcp.close();
+  });
+  const call = async (name: string, args: Record<string, unknown>, by = client) => {
+    const { content, isError, structuredContent } = await by.callTool({ name, arguments: args });
+    return {
+      text: content.map((block) => ("text" in block ? block.text : "")).join("\n"),
+      isError,
+      told: structuredContent as unknown as Told,
+    };
+  };
+
+  test("sees what a graph takes beside the thread", async () => {
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(
+      ["parcel", "slow", "office"].flatMap((name) => [name, `${name}_continue`]),
+    );
+    expect(tools[0]?.inputSchema).toMatchObject({
+      properties: { item: { type: "string", description: "What to send" }, thread: { type: "string" } },
+      required: ["item"],
+    });
+    expect(tools[2]?.inputSchema).toMatchObject({ properties: { n: { type: "integer" } }, required: [] });
+  });
+
+  test("has its person asked what a graph asks, and gets the output", async () => {
+    log.length = 0;
+    const asked: unknown[] = [];
+    const host = await overHttp(at, {
+      generation,
+      person: (question) => {
+        asked.push(question);
+        return { action: "accept", content: { street: "Main Street 1", fast: true } };
+      },
+    });
+    const { told, text } = await call("parcel", { item: "book" }, host);
+    expect(asked).toMatchObject([
+      {
+        message: 'parcel asks: address {"item":"book"}',
+        requestedSchema: {
+          properties: { street: { type: "string" }, fast: { type: "boolean" } },
+          required: ["street"],
+        },
+      },
+    ]);
+    expect(told).toMatchObject({ status: "done", output: { item: "book", to: "Main Street 1, fast", sent: true } });
+    expect(text).toContain(`Thread "${told.thread}" of parcel is done`);
+    expect(log).toEqual(["packed book", "sent to Main Street 1, fast"]);
+    await host.close();
+  });
+
+  test("without a person, is told what waits and answers it by a second call", async () => {
+    log.length = 0;
+    const first = await call("parcel", { item: "vase", thread: "vase" });
+    expect(first.told).toMatchObject({ thread: "vase", status: "waiting", questions: [{ key: "address" }] });
+    const [{ id = "" } = {}] = first.told.questions ?? [];
+    expect(first.text).toContain(`Answer "${id}" by`);
+    // The same call again begins nothing; another input has to wait.
+    expect((await call("parcel", { item: "vase", thread: "vase" })).told).toEqual(first.told);
+    expect(await call("parcel", { item: "cup", thread: "vase" })).toMatchObject({
+      isError: true,
+      text: expect.stringContaining("waiting"),
+    });
+    const wrong = await call("parcel_continue", { thread: "vase", answers: { [id]: { street: 7 } } });
+    expect(wrong).toMatchObject({ isError: true, text: expect.stringContaining("street") });
+    const second = await call("parcel_continue", { thread: "vase", answers: { [id]: { street: "Hill 2" } } });
+    expect(second.told).toMatchObject({ status: "done", output: { to: "Hill 2", sent: true } });
+    expect((await call("parcel_continue", { thread: "vase" })).told).toEqual(second.told);
+    expect(log).toEqual(["packed vase", "sent to Hill 2"]);
+    expect((await call("parcel_continue", { thread: "nobody" })).isError).toBe(true);
+    expect((await call("parcel", { item: "x", thread: "../etc" })).isError).toBe(true);
+    const early = await call("parcel_continue", { thread: "vase", answers: { approve: true } });
+    expect(early).toMatchObject({ isError: true, text: 'No question "approve" is open.' });
+    const hostile = await call("parcel", JSON.parse('{"item":"x","constructor":{"thread":"vase"}}'));
+    expect(hostile).toMatchObject({ isError: true, text: 'The arguments of "parcel" have the key "constructor".' });
+  });
+
+  test("may not confirm a call in a person's place", async () => {
+    log.length = 0;
+    const { told, text } = await call("office", { euros: 900 });
+    expect(text).toContain("A person must answer, where this server runs");
+    const [{ id = "" } = {}] = told.questions ?? [];
+    for (const key of [id, "approve"])
+      expect(await call("office_continue", { thread: told.thread, answers: { [key]: true } })).toMatchObject({
+        isError: true,
+        text: '"approve" is for a person to answer, and not by this call.',
+      });
+    expect(log).toEqual([]);
+    const host = await overHttp(at, { generation, person: () => ({ action: "accept", content: { approved: true } }) });
+    expect((await call("office_continue", { thread: told.thread }, host)).told.status).toBe("done");
+    expect(log).toEqual(["paid 900"]);
+    await host.close();
+  });
+
+  test("that cancels or is lost leaves a thread that goes on where it stood", async () => {
+    log.length = 0;
+    const enough = new AbortController();
+    const called = client.callTool(
+      { name: "slow", arguments: { thread: "long" } },
+      { signal: enough.signal, onprogress: () => enough.abort("enough") },
+    );
+    await expect(called).rejects.toThrow();
+    const statusOf = async () => (await listRuns(store, { thread: "mcp.local.slow.long" }))[0]?.status;
+    // What cancels a call of 2026 over HTTP is that its connection closes, which is also how a client is lost.
+    if (generation === "2026") {
+      await expect.poll(() => lines, patient).toContain("a run rests at its next step: its client has gone");
+      stopped?.();
+    }
+    await expect.poll(statusOf, patient).toBe(generation === "2025" ? "cancelled" : "paused");
+    expect(log).toEqual([generation === "2025" ? "first was stopped" : "first is done"]);
+    if (generation === "2025") return;
+    const { told } = await call("slow_continue", { thread: "long" });
+    expect(told).toMatchObject({ status: "done", output: { n: 2 } });
+    expect(log).toEqual(["first is done", "second is done"]);
+  });
+});
+
+test("a call that takes too long leaves its run at rest and says how to go on; one of a tool is cancelled", async () => {
+  const lines: string[] = [];
+  const stuck = defineTool({
+    name: "stuck",
+    description: "Never ends by itself.",
+    input: z.object({}),
+    run: (_args, { signal }) =>
+      new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve("so be it"), { once: true })),
+  });
+  const mcp = serveMcp({
+    name: "post",
+    version: "1.0.0",
+    tools: [stuck],
+    graphs: [offerGraph(slow, { description: "Take long." })],
+    limits: { callMs: 20 },
+    world: systemWorld({ log: (_level, line) => lines.push(line) }),
+  });
+  const client = await overHttp(await mcp.listen({ port: 0 }));
+  const called = client.callTool({ name: "slow", arguments: { thread: "long" } });
+  await expect.poll(() => lines, patient).toEqual(["a run rests at its next step: its call took too long"]);
+  stopped?.();
+  const { structuredContent, content } = await called;
+  expect(structuredContent).toEqual({ thread: "long", status: "paused" });
+  expect(content[0]).toMatchObject({
+    text: expect.stringContaining('Call slow_continue with the thread "long" to go on.'),
+  });
+  expect(await client.callTool({ name: "stuck", arguments: {} })).toMatchObject({
+    isError: true,
+    content: [{ text: '"stuck" took longer than 20 ms and was cancelled.' }],
+  });
+  await client.close();
+  const { fetch: late, close } = mcp.http({ token: "a-token-of-a-client" });
+  await close();
+  expect((await late(new Request("http://localhost/mcp", { method: "POST" }))).status).toBe(503);
+  await mcp.close();
+});

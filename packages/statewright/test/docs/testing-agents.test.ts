@@ -1,0 +1,57 @@
+import { call, faults, modelThatRefusesBadTranscripts, say, scriptedModel } from "@statewright/testing";
+import { testRun, toolTest } from "@statewright/testing/vitest";
+import { defineContext, defineTool, secret } from "statewright";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { refunds } from "./refunds.ts";
+
+test("asks before it pays, and pays once", async () => {
+  const model = scriptedModel([call("find_order", { order: "7" }), call("refund", { order: "7" }), say("Paid back.")]);
+  const t = await testRun(refunds, { input: "Pay order 7 back.", model });
+  await t.until("tools.interrupted");
+  await t.crash();
+  await t.resume({ approve: true });
+  expect(t).toHaveCalledTools([{ name: "find_order" }, { name: "refund", args: { order: "7" } }]);
+  expect(t).toHaveCalledTools([{ name: "refund", args: { order: expect.stringMatching(/^\d+$/) } }], {
+    mode: "superset",
+  });
+  expect(t).toHaveRunOnce("refund");
+});
+
+test("names that the agent does not have do not compile", async () => {
+  const t = await testRun(refunds, { input: "Hello", model: scriptedModel([say("Hello")]) });
+  await t.finish();
+  // @ts-expect-error the tool is called refund
+  expect(t).not.toHaveRunOnce("refunds");
+});
+
+test("asks again when the model fails after the tool was called", async () => {
+  const model = scriptedModel(({ messages }) =>
+    messages.at(-1)?.role === "tool" ? say("Here it is.") : call("find_order", { order: "7" }),
+  );
+  const strict = modelThatRefusesBadTranscripts(faults.model(model, { failNth: 2 }));
+  const t = await testRun(refunds, { input: "Where is order 7?", model: strict });
+  await t.finish();
+  expect(t).toHaveRunOnce("find_order");
+  expect(t.state.messages.at(-1)).toMatchObject({ content: [{ text: "Here it is." }] });
+});
+
+const Shop = defineContext({ customerId: z.string() });
+const orders = defineTool({
+  name: "orders",
+  description: "List the orders of the customer.",
+  input: z.object({ since: z.int() }),
+  inject: { customer: Shop.from((shop) => shop.customerId), key: secret("SHOP_KEY") },
+  effect: "pure",
+  run: ({ since }, { injected }) => `orders of ${injected.customer} since ${since}`,
+});
+
+test("one tool, with what is hidden given", async () => {
+  const { text, result } = await toolTest(orders, {
+    args: { since: 2024 },
+    context: { customerId: "c1" },
+    secrets: { SHOP_KEY: "hush" },
+  });
+  expect(text).toBe("orders of c1 since 2024");
+  expect(result.attempts).toBe(1);
+});

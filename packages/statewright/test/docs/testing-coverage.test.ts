@@ -1,0 +1,26 @@
+import { pathsOf } from "@statewright/testing";
+import "@statewright/testing/vitest";
+import { expect, test } from "vitest";
+import { refunds } from "./refunds.ts";
+
+test.each(pathsOf(refunds))("$name", async (path) => {
+  const t = await path.run({
+    input: "I want my money back for order 7.",
+    answers: { approve: true },
+    tools: { refund: { args: { order: "7" }, real: true } },
+  });
+  expect(t.status).toBe(path.end);
+});
+
+test("the paths of an agent", () => {
+  expect(pathsOf(refunds).map(({ name }) => name)).toEqual([
+    "model to the end",
+    "model calls find_order → find_order ok → model to the end",
+    "model calls refund → refund ok → model to the end",
+    "model fails",
+    "model calls find_order → find_order error → model to the end",
+    "model calls find_order → find_order denied → model to the end",
+    "model calls refund → refund error → model to the end",
+    "model calls refund → refund denied → model to the end",
+  ]);
+});

@@ -1,0 +1,58 @@
+/** A graph that finds the cheapest flight, asks a person about a dear one, and books it. The tests of the testing guide look at it. */
+import { defineGraph, defineState, END, goto, gotos, list, route, START, sends, task } from "statewright";
+import * as z from "zod";
+
+/** What the graph knows of the world. */
+export interface Airlines {
+  price(airline: string): Promise<number>;
+  book(key: string): Promise<string>;
+}
+
+/** The graph, with the airlines that it asks. */
+export function tripWith(airlines: Airlines) {
+  return defineGraph({
+    name: "trip",
+    state: defineState({
+      airlines: z.array(z.string()).default(["north", "south"]),
+      offers: list(z.object({ airline: z.string(), price: z.number() })),
+      price: z.number().default(0),
+      ticket: z.string().default(""),
+    }),
+    interrupts: { approve: z.boolean() },
+  })
+    .nodes({
+      plan: () => undefined,
+      offer: task(z.string(), async (_state, { input, step }) => ({
+        offers: [{ airline: input, price: await step("price", () => airlines.price(input)) }],
+      })),
+      choose: (state) => ({ price: Math.min(...state.offers.map(({ price }) => price)) }),
+      approve: async (state, { interrupt }) =>
+        (await interrupt("approve", { payload: { price: state.price } })) ? goto("book") : goto("stay"),
+      book: async (_state, { step }) => ({
+        ticket: await step("book", ({ idempotencyKey }) => airlines.book(idempotencyKey), { effect: "once" }),
+      }),
+      stay: () => undefined,
+    })
+    .edges({
+      [START]: "plan",
+      plan: sends("offer", (state) => state.airlines, { otherwise: "stay" }),
+      offer: "choose",
+      choose: route(["book", "approve"], (state) => (state.price > 500 ? "approve" : "book")),
+      approve: gotos("book", "stay"),
+      book: END,
+      stay: END,
+    });
+}
+
+/** Airlines that ask so much, and count what is booked. */
+export function airlinesAsking(prices: Readonly<Record<string, number>>): Airlines & { readonly booked: string[] } {
+  const booked: string[] = [];
+  return {
+    booked,
+    price: async (airline) => prices[airline] ?? 1_000,
+    book: async (key) => {
+      booked.push(key);
+      return `ticket ${booked.length}`;
+    },
+  };
+}

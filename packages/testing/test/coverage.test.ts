@@ -1,0 +1,44 @@
+import { join } from "node:path";
+import process from "node:process";
+import coverage from "@statewright/testing/coverage";
+import { expect, test } from "vitest";
+import { createVitest, type Reporter } from "vitest/node";
+
+const folder = join(import.meta.dirname, "support/covered");
+
+test("the reporter collects from workers, says what no test came to, and fails a run that is below the threshold", async () => {
+  const said: string[] = [];
+  const failed: string[] = [];
+  const logger = { log: (text: string) => said.push(text), error: (text: string) => said.push(text) };
+  const reporter: Reporter = coverage({ threshold: { nodes: 100, edges: 90 } });
+  const heard: Reporter = {
+    onInit: () => reporter.onInit?.({ config: { root: folder }, logger } as never),
+    onTestRunEnd: (modules, ...end) => {
+      failed.push(...modules.flatMap((module) => module.errors().map(({ message }) => message)));
+      return reporter.onTestRunEnd?.(modules, ...end);
+    },
+  };
+  const vitest = await createVitest("test", {
+    config: false,
+    root: folder,
+    watch: false,
+    include: ["*.suite.ts"],
+    reporters: [heard],
+  });
+  await vitest.start();
+  await vitest.close();
+  const { exitCode } = process;
+  process.exitCode = undefined;
+  expect(failed).toEqual([]);
+  expect(exitCode).toBe(1);
+  expect(said.join("\n")).toMatchInlineSnapshot(`
+    "
+    Coverage of graphs
+
+    graph      nodes      edges  questions  tools  guards
+    shop   3/3 100 %  5/6  83 %  2/2 100 %      -       -
+      edges never: review → end
+
+    ERROR: the tests come to 83 % of the edges of the graph "shop", less than 90 %: never review → end"
+  `);
+});

@@ -1,0 +1,64 @@
+import { type Model, type ModelReply, memoryCache, memoryStore, type NodeCache, type Store } from "@statewright/core";
+import {
+  cacheConformance,
+  modelConformance,
+  type OpenModel,
+  type StoreUnderTest,
+  storeConformance,
+} from "@statewright/testing/conformance";
+import { describe, test } from "vitest";
+
+const openStores = (): { readonly store: Store; readonly peer: () => Store; readonly die: () => void } => {
+  const store = memoryStore();
+  return { store, peer: () => store.peer(), die: () => store.crash() };
+};
+
+const ownCache = (): NodeCache => memoryCache();
+
+const adapterFor = (answers: readonly ModelReply[], wires: string[]): Model => {
+  let given = 0;
+  return {
+    id: "own/model",
+    respond: async (request, { delta }) => {
+      wires.push(JSON.stringify(request));
+      const answer = answers[given++];
+      if (answer === undefined) throw new Error("no answer is left");
+      for (const block of answer.content) {
+        if (block.type === "text") delta?.({ type: "text", text: block.text });
+        if (block.type === "call")
+          delta?.({ type: "call", id: block.id, name: block.name, argsText: JSON.stringify(block.args) });
+      }
+      return answer;
+    },
+  };
+};
+
+describe("a store of your own", () => {
+  const open = (): StoreUnderTest => {
+    const { store, peer, die } = openStores();
+    return {
+      store,
+      peer,
+      crash: () => {
+        const next = peer();
+        die();
+        return next;
+      },
+      dispose: () => store.close(),
+    };
+  };
+  for (const { name, run } of storeConformance) test(name, () => run(open));
+});
+
+describe("a cache of your own", () => {
+  for (const { name, run } of cacheConformance) test(name, () => run(() => ownCache()));
+});
+
+const open: OpenModel = (answers) => {
+  const wires: string[] = [];
+  return { model: adapterFor(answers, wires), wires: () => wires };
+};
+
+describe("an adapter of your own", () => {
+  for (const { name, run } of modelConformance) test(name, () => run(open));
+});

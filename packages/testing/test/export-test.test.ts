@@ -1,0 +1,124 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { defineGraph, defineState, END, type Graph, list, memoryStore, resume, run, START } from "@statewright/core";
+import { call, exportTest, replayRun, say, scriptedModel } from "@statewright/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { desk, words } from "./support/desk.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "statewright-export-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("a run of a desk, exported", () => {
+  let recorded: unknown;
+  let code = "";
+  beforeAll(async () => {
+    const store = memoryStore();
+    const model = scriptedModel([call("lookup", { order: "7" }), say("It came. My key is sk-abcdefghijklmnop1234")]);
+    await run(desk({ model }), { store, thread: "t", input: words("Where is order 7?") }).result;
+    const file = join(folder, "order.test.ts");
+    const written = await exportTest(store, "t", { graph: desk({ model }), file, from: "../src/desk.ts#theDesk" });
+    expect(written).toMatchObject({ file, recording: join(folder, "order.run.json"), unrecorded: [] });
+    code = readFileSync(file, "utf8");
+    recorded = JSON.parse(readFileSync(written.recording, "utf8"));
+  });
+
+  test("is a test that reads like one", () => {
+    expect(code).toMatchInlineSnapshot(`
+      "// Written by exportTest: export the run again when the graph is meant to behave otherwise.
+      import { readFileSync } from "node:fs";
+      import { replayRun } from "@statewright/testing";
+      import { expect, test } from "vitest";
+      import { theDesk } from "../src/desk.ts";
+
+      const recorded = JSON.parse(readFileSync(new URL("order.run.json", import.meta.url), "utf8"));
+
+      test("the graph desk goes as it was recorded: model → tools → model", async () => {
+        const run = await replayRun(theDesk, recorded);
+        expect(run.path).toEqual([["model"],["tools"],["model"]]);
+        expect(run.state).toEqual(recorded.state);
+        expect(run.status).toBe("done");
+      });
+      "
+    `);
+  });
+
+  test("passes with the graph as it is, without its model and its tools", async () => {
+    expect(await replayRun(desk(), recorded)).toMatchObject({
+      status: "done",
+      path: [["model"], ["tools"], ["model"]],
+    });
+    expect((await replayRun(desk(), recorded)).state).toEqual((recorded as { state: unknown }).state);
+  });
+
+  test("holds no secret", () => {
+    expect(JSON.stringify(recorded)).toContain("My key is [redacted]");
+    expect(JSON.stringify(recorded)).not.toContain("sk-abc");
+  });
+
+  test("fails when a prompt, an edge or what becomes of a result is changed", async () => {
+    await expect(replayRun(desk({ instructions: "Be brief." }), recorded)).rejects.toThrowErrorMatchingInlineSnapshot(`
+      [Error: the graph "desk" does not go as it was recorded: model_failed: a model is asked something else than it was: messages.0.content: recorded "Be kind.", asked "Be brief." (node "model", graph "desk", step 0, attempt 1, thread "replayed", branch "main"). Mend what differs, or export the run again. See docs/errors.md#model_failed.
+      It went nowhere; recorded is model → tools → model]
+    `);
+    const elsewhere = await replayRun(desk({ after: END }), recorded);
+    expect(elsewhere.path).toEqual([["model"], ["tools"]]);
+    await expect(replayRun(desk({ shout: true }), recorded)).rejects.toThrowErrorMatchingInlineSnapshot(`
+      [Error: the graph "desk" does not go as it was recorded: model_failed: a model is asked something else than it was: messages.3.content.0.text: recorded "order 7 was delivered", asked "DONE" (node "model", graph "desk", step 2, attempt 1, thread "replayed", branch "main"). Mend what differs, or export the run again. See docs/errors.md#model_failed.
+      It went model → tools; recorded is model → tools → model]
+    `);
+  });
+});
+
+describe("steps and answers", () => {
+  const rates = { calls: 0 };
+  function quote(text = "fine"): Graph {
+    return defineGraph({
+      name: "quote",
+      state: defineState({ rate: z.number().default(0), log: list(z.string()) }),
+      interrupts: { ok: z.boolean() },
+    })
+      .nodes({
+        fetch: async (_state, { step }) => {
+          const rate = await step("rate", () => ++rates.calls);
+          return { rate, log: ["fetched"] };
+        },
+        book: async (_state, { step }) => {
+          await step("book", () => "b-1", { effect: "once" });
+          return { log: ["booked"] };
+        },
+        ask: async ({ rate }, { interrupt }) => ({ log: [(await interrupt("ok", { payload: rate })) ? text : "no"] }),
+      })
+      .edges({ [START]: "fetch", fetch: "book", book: "ask", ask: END });
+  }
+
+  test("a step that no store has kept is not called: its node is known by what it wrote; people answer as they did", async () => {
+    const store = memoryStore();
+    await run(quote(), { store, thread: "t" }).result;
+    await resume(quote(), { store, thread: "t", answers: { ok: true } }).result;
+    const file = join(folder, "quote.test.ts");
+    const before = rates.calls;
+    const { unrecorded, recording } = await exportTest(store, "t", { graph: quote(), file, from: "./quote.ts#quote" });
+    expect(rates.calls).toBe(before);
+    expect(unrecorded).toMatchInlineSnapshot(`
+      [
+        "the step "rate" of the node "fetch" has no saved outcome: the test has what the node wrote, and does not run its body",
+      ]
+    `);
+    expect(readFileSync(file, "utf8").split("\n").slice(0, 3)).toMatchInlineSnapshot(`
+      [
+        "// Written by exportTest: export the run again when the graph is meant to behave otherwise.",
+        "// Not recorded:",
+        "// - the step "rate" of the node "fetch" has no saved outcome: the test has what the node wrote, and does not run its body",
+      ]
+    `);
+    const recorded = JSON.parse(readFileSync(recording, "utf8"));
+    expect((await replayRun(quote(), recorded)).state).toEqual(recorded.state);
+    expect((await replayRun(quote("good"), recorded)).state).toMatchObject({ log: ["fetched", "booked", "good"] });
+    const other = exportTest(store, "t", { graph: quote("good"), file, from: "./quote.ts#quote" });
+    await expect(other).rejects.toThrowErrorMatchingInlineSnapshot(
+      `[StatewrightError: invalid_option: the run of the thread "t" cannot be exported, since the graph "quote" does not play it as it was: the channel "log" is ["fetched","booked","good"], and was ["fetched","booked","fine"]. Give the context of the run, and export with the code that ran it; do what changes from run to run in once steps or tools. See docs/errors.md#invalid_option.]`,
+    );
+  });
+});

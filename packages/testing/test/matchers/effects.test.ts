@@ -1,0 +1,183 @@
+import { defineGraph, defineState, defineTool, END, list, messages, START, toolNode } from "@statewright/core";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { testRun } from "@statewright/testing/vitest";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { claims, office, words } from "../support/claims.ts";
+
+describe("toHaveRunOnce", () => {
+  test("knows nodes, tools and steps, over all lives", async () => {
+    const t = await testRun(claims, { input: { amount: 50 } });
+    await t.until("pay.committing");
+    await t.crash();
+    await t.resume();
+    expect(t).toHaveRunOnce("read");
+    expect(t).not.toHaveRunOnce("check");
+    expect(t).not.toHaveRunOnce({ step: "transfer" });
+    expect(() => expect(t).toHaveRunOnce({ step: "transfer" })).toThrowErrorMatchingInlineSnapshot(`
+      [Error: "transfer" ran 2 times, and should run once.
+        1. in "pay", key thread_1/main/2:0/transfer
+        (crash)
+        2. in "pay", key thread_1/main/2:0/transfer
+      It is the same step, done again after a crash: the process died before its outcome was saved. Declare { effect: "once" } for what must not happen twice.
+      The path: start → read → decide → pay → (crash) → pay → done
+      It is done and accepts nothing more.]
+    `);
+    expect(() => expect(t).toHaveRunOnce("pay")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: "pay" ran 2 times, and should run once.
+        1. task 2:0 of "pay", attempt 1
+        (crash)
+        2. task 2:0 of "pay", attempt 1
+      It is the same task, done again after a crash: the process died before its outcome was saved. What a body does outside of step(key, fn) and tools is done again; put it into a step.
+      The path: start → read → decide → pay → (crash) → pay → done
+      It is done and accepts nothing more.]
+    `);
+    expect(() => expect(t).toHaveRunOnce("check")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: "check" never ran, and should run once.
+      The path: start → read → decide → pay → (crash) → pay → done
+      It is done and accepts nothing more.
+      After "read" the sends chose "decide" of "check", "decide", not "check".]
+    `);
+    expect(() => expect(t).not.toHaveRunOnce("read")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: "read" ran once, and should not have run just once.
+        1. task 0:0 of "read", attempt 1
+      The path: start → read → decide → pay → (crash) → pay → done
+      It is done and accepts nothing more.]
+    `);
+  });
+
+  test("tells tasks of one superstep apart, and names that the graph does not have", async () => {
+    const t = await testRun(claims, { input: { amount: 50, documents: ["a", "b"] } });
+    await t.finish();
+    expect(() => expect(t).toHaveRunOnce("check")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: "check" ran 2 times, and should run once.
+        1. task 1:0 of "check", attempt 1, sent "a"
+        2. task 1:1 of "check", attempt 1, sent "b"
+      These are different tasks of one superstep: it was sent more than one input.
+      The path: start → read → check → decide → pay → done
+      It is done and accepts nothing more.]
+    `);
+    // @ts-expect-error the node is called check
+    expect(() => expect(t).toHaveRunOnce("chek")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: "chek" never ran, and should run once.
+      The graph itself has no node and no tool of this name: its nodes are "read", "check", "decide", "ask", "pay", "refuse", its tools none.
+      The path: start → read → check → decide → pay → done
+      It is done and accepts nothing more.]
+    `);
+  });
+
+  test("says whether a tool was called again or done again", async () => {
+    const mail = call("send_mail", { to: "Ann", text: "Paid" });
+    const twice = await testRun(office, { input: words, model: scriptedModel([mail, mail, say("Done")]) });
+    await twice.finish();
+    expect(() => expect(twice).toHaveRunOnce("send_mail")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: "send_mail" ran 2 times, and should run once.
+        1. call call_1, attempt 1, with {"to":"Ann","text":"Paid"}, key thread_1/main/1:0/call_1
+        2. call call_2, attempt 1, with {"to":"Ann","text":"Paid"}, key thread_1/main/3:0/call_2
+      These are different calls: the model asked for each of them.
+      The path: start → model → tools → model → tools → model → done
+      It is done and accepts nothing more.]
+    `);
+    const again = await testRun(office, { input: words, model: scriptedModel([mail, say("Done")]) });
+    await again.until("tools.committing");
+    await again.crash();
+    await again.resume();
+    expect(() => expect(again).toHaveRunOnce("send_mail")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: "send_mail" ran 2 times, and should run once.
+        1. call call_1, attempt 1, with {"to":"Ann","text":"Paid"}, key thread_1/main/1:0/call_1
+        (crash)
+        2. call call_1, attempt 1, with {"to":"Ann","text":"Paid"}, key thread_1/main/1:0/call_1
+      It is the same call, done again after a crash: the process died before its outcome was saved. It is declared "idempotent", so the engine may repeat it; declare "once" for what must not happen twice.
+      The path: start → model → tools → (crash) → tools → model → done
+      It is done and accepts nothing more.]
+    `);
+  });
+});
+
+describe("toResumeIdentically", () => {
+  test("goes on in another process, and comes to the same end", async () => {
+    const t = await testRun(claims, { input: { amount: 500, documents: ["a", "b"] } });
+    await t.until("decide");
+    await expect(t).toResumeIdentically();
+    await expect(t).toResumeIdentically();
+    expect(t).toBeInState("ask.interrupted");
+    await expect(t).toResumeIdentically({ answers: { approve: true } });
+    expect(t.state.paid).toBe(500);
+    await expect(expect(t).toResumeIdentically()).rejects.toThrow("looks at a run that is held or waits");
+  });
+
+  test("a script says to both processes what it says in that place", async () => {
+    const mail = call("send_mail", { to: "Ann", text: "Paid" });
+    const t = await testRun(office, { input: words, model: scriptedModel([mail, say("More"), say("Never")]) });
+    await t.until("tools");
+    await expect(t).toResumeIdentically();
+    expect(t.state.messages.at(-1)).toMatchObject({ content: [{ text: "More" }] });
+  });
+
+  test("says when nobody could know whether something happened", async () => {
+    const charge = defineTool({
+      name: "charge",
+      description: "Charge a card.",
+      input: z.object({ cents: z.int() }),
+      effect: "once",
+      run: () => "charged",
+    });
+    const asks = defineGraph({ name: "desk", state: defineState({ messages: messages() }) })
+      .nodes({ tools: toolNode({ tools: [charge] }) })
+      .edges({ [START]: "tools", tools: END });
+    const t = await testRun(asks, {
+      input: {
+        messages: [
+          {
+            role: "assistant",
+            id: "a",
+            finish: "calls",
+            content: [{ type: "call", id: "c1", name: "charge", args: { cents: 5 } }],
+          },
+        ],
+      },
+    });
+    await t.until("tools.committing");
+    await expect(expect(t).toResumeIdentically()).rejects.toThrowErrorMatchingInlineSnapshot(`
+      [Error: a process that goes on from what was saved here does not do the same as this one.
+      First difference: status is "done" without a crash, and "waiting" after it.
+      An effect of "tools" may happen once, had begun, and has no saved outcome, so a person is asked: declare it "idempotent" when its other side honours the key, or give it a reconcile.
+      Without a crash: tools.committing → done
+      After a crash:   tools.committing → (crash) → tools.interrupted
+      The path: start → tools → done
+      It is done and accepts nothing more.]
+    `);
+  });
+
+  test("finds what a node keeps in a variable", async () => {
+    const make = () => {
+      let seen = 0;
+      return defineGraph({ name: "counts", state: defineState({ log: list(z.number()) }) })
+        .nodes({
+          one: () => ({ log: [++seen] }),
+          two: () => ({ log: [++seen] }),
+        })
+        .edges({ [START]: "one", one: "two", two: END });
+    };
+    const t = await testRun(make, {});
+    await t.until("two.executing");
+    await expect(expect(t).toResumeIdentically()).rejects.toThrowErrorMatchingInlineSnapshot(`
+      [Error: a process that goes on from what was saved here does not do the same as this one.
+      First difference: state.log[1] is 2 without a crash, and 1 after it.
+      What was saved is the same for both: look for a variable outside of the state, for the clock or chance, or for an effect outside of step(key, fn) and tools.
+      Without a crash: two.executing → done
+      After a crash:   two.executing → (crash) → done
+      The path: start → one → two → done
+      It is done and accepts nothing more.]
+    `);
+    const sound = await testRun(claims, { input: { amount: 5 } });
+    await sound.until("decide");
+    await expect(expect(sound).not.toResumeIdentically()).rejects.toThrowErrorMatchingInlineSnapshot(`
+      [Error: a process that goes on from what was saved here comes to the same end, and should not.
+      Without a crash: decide.executing → pay → done
+      After a crash:   decide.executing → (crash) → pay → done
+      The path: start → read → decide → pay → done
+      It is done and accepts nothing more.]
+    `);
+  });
+});

@@ -1,0 +1,122 @@
+import { END, START } from "@statewright/core";
+import { testRun } from "@statewright/testing/vitest";
+import { describe, expect, test } from "vitest";
+import { claims } from "../support/claims.ts";
+
+async function small() {
+  const t = await testRun(claims, { input: { amount: 50, documents: ["a"] } });
+  await t.finish();
+  return t;
+}
+
+async function refused() {
+  const t = await testRun(claims, { input: { amount: 500 } });
+  await t.finish();
+  await t.resume({ approve: false });
+  return t;
+}
+
+describe("toPassThrough", () => {
+  test("names the first state that the run never came to, and what said no", async () => {
+    const t = await small();
+    expect(t).toPassThrough(["read", "check", "decide", "pay", "done"]);
+    expect(t).not.toPassThrough(["pay", "decide"]);
+    expect(() => expect(t).toPassThrough(["read", "decide", "ask", "done"])).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run passed through "read", "decide" and then never came to "ask".
+      The path: start → read → check → decide → pay → done
+      It is done and accepts nothing more.
+      After "decide" the route chose "pay" of "pay", "ask", not "ask".]
+    `);
+    expect(() => expect(t).toPassThrough(["pay", "decide"])).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run passed through "pay" and then never came to "decide", which it visited once before.
+      The path: start → read → check → decide → pay → done
+      It is done and accepts nothing more.]
+    `);
+    expect(() => expect(t).not.toPassThrough(["read", "pay"])).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run passed through "read", "pay" in this order, and should not.
+      The path: start → read → check → decide → pay → done
+      It is done and accepts nothing more.]
+    `);
+  });
+});
+
+describe("toVisit and toNeverVisit", () => {
+  test("count visits and say what led there", async () => {
+    const t = await refused();
+    expect(t).toVisit("refuse");
+    expect(t).toVisit("ask", { times: 2 });
+    expect(t).toNeverVisit("pay");
+    expect(t).not.toVisit("check");
+    expect(t).not.toNeverVisit("ask");
+    expect(() => expect(t).toVisit("pay")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run never visited "pay".
+      The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
+      It is done and accepts nothing more.
+      After "decide" the route chose "ask" of "pay", "ask", not "pay".
+      "ask" itself went to "refuse", not to "pay".]
+    `);
+    expect(() => expect(t).toVisit("ask", { times: 1 })).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run visited "ask" 2 times, not once.
+      The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
+      It is done and accepts nothing more.]
+    `);
+    expect(() => expect(t).not.toVisit("ask")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run visited "ask" 2 times, and should not.
+      The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
+      It is done and accepts nothing more.]
+    `);
+    expect(() => expect(t).toNeverVisit("refuse")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run visited "refuse" once, and should never.
+      The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
+      It is done and accepts nothing more.
+      It came there from "ask" (step 3).]
+    `);
+    expect(() => expect(t).not.toNeverVisit("check")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run never visited "check", and should have.
+      The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
+      It is done and accepts nothing more.
+      After "read" the sends chose "decide" of "check", "decide", not "check".]
+    `);
+  });
+});
+
+describe("toTakeEdge", () => {
+  test("knows edges, routes, sends and gotos", async () => {
+    const t = await small();
+    expect(t).toTakeEdge(START, "read");
+    expect(t).toTakeEdge("read", "check");
+    expect(t).toTakeEdge("check", "decide");
+    expect(t).toTakeEdge("decide", "pay");
+    expect(t).toTakeEdge("pay", END);
+    expect(t).not.toTakeEdge("decide", "ask");
+    expect(await refused()).toTakeEdge("ask", "refuse");
+  });
+
+  test("says where control went instead, and which edges there are", async () => {
+    const t = await refused();
+    expect(() => expect(t).toTakeEdge("decide", "pay")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run never took the edge "decide" → "pay": "decide" led to "ask" (step 2).
+      The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
+      It is done and accepts nothing more.
+      After "decide" the route chose "ask" of "pay", "ask", not "pay".
+      "ask" itself went to "refuse", not to "pay".]
+    `);
+    expect(() => expect(t).toTakeEdge("ask", "pay")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run never took the edge "ask" → "pay": "ask" led to "refuse" (step 3).
+      The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
+      It is done and accepts nothing more.
+      After "decide" the route chose "ask" of "pay", "ask", not "pay".
+      "ask" itself went to "refuse", not to "pay".]
+    `);
+    expect(() => expect(t).toTakeEdge("read", "pay")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run never took the edge "read" → "pay": the graph has no such edge, since "read" may lead to "check", "decide".
+      The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
+      It is done and accepts nothing more.]
+    `);
+    expect(() => expect(t).not.toTakeEdge("decide", "ask")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run took the edge "decide" → "ask" once (step 2), and should not.
+      The path: start → read → decide → ask → ask.interrupted → ask → refuse → done
+      It is done and accepts nothing more.]
+    `);
+  });
+});

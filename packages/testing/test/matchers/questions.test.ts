@@ -1,0 +1,105 @@
+import { defineGraph, defineState, END, goto, gotos, START } from "@statewright/core";
+import { testRun } from "@statewright/testing/vitest";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { claims } from "../support/claims.ts";
+
+describe("toHaveInterrupted", () => {
+  test("compares the payload, and says what was asked instead", async () => {
+    const t = await testRun(claims, { input: { amount: 500 } });
+    await t.finish();
+    expect(t).toHaveInterrupted("approve");
+    expect(t).toHaveInterrupted("approve", { amount: expect.any(Number) });
+    expect(t).toHaveInterruptedOnce("approve");
+    expect(t).not.toHaveInterrupted("approve", { amount: 5 });
+    expect(() => expect(t).toHaveInterrupted("approve", { amount: 5 })).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run asked "approve" with another payload: payload.amount is 500, not 5.
+      The path: start → read → decide → ask → ask.interrupted
+      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
+    `);
+    expect(() => expect(t).not.toHaveInterrupted("approve")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run asked "approve" once, and should not.
+        1. "approve" by "ask", about {"amount":500}
+      The path: start → read → decide → ask → ask.interrupted
+      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
+    `);
+    expect(() => expect(t).not.toHaveInterruptedOnce("approve")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run asked "approve" once, and should not have asked just once.
+        1. "approve" by "ask", about {"amount":500}
+      The path: start → read → decide → ask → ask.interrupted
+      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
+    `);
+    const small = await testRun(claims, { input: { amount: 5 } });
+    await small.finish();
+    expect(small).not.toHaveInterrupted("approve");
+    expect(() => expect(small).toHaveInterrupted("approve")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run never asked "approve"; it asked nothing.
+      The path: start → read → decide → pay → done
+      It is done and accepts nothing more.
+      These nodes never ran: "check", "ask", "refuse".]
+    `);
+    expect(() => expect(small).toHaveInterruptedOnce("approve")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run never asked "approve", and should ask once.
+      The path: start → read → decide → pay → done
+      It is done and accepts nothing more.
+      These nodes never ran: "check", "ask", "refuse".]
+    `);
+  });
+});
+
+describe("toHaveInterruptedOnce", () => {
+  const loops = defineGraph({
+    name: "loops",
+    state: defineState({ asked: z.number().default(0) }),
+    interrupts: { ok: z.boolean() },
+  })
+    .nodes({
+      ask: async (state, { interrupt }) => {
+        const ok = await interrupt("ok", { payload: state.asked });
+        return ok && state.asked > 0 ? goto("close") : goto("ask", { asked: state.asked + 1 });
+      },
+      close: () => undefined,
+    })
+    .edges({ [START]: "ask", ask: gotos("ask", "close"), close: END });
+  const restless = () => {
+    let starts = 0;
+    return defineGraph({
+      name: "restless",
+      state: defineState({ done: z.boolean().default(false) }),
+      interrupts: { ok: z.boolean() },
+    })
+      .nodes({
+        ask: async (_state, { interrupt }) => {
+          starts += 1;
+          await interrupt("ok", { payload: `question ${starts}` });
+          return { done: true };
+        },
+      })
+      .edges({ [START]: "ask", ask: END });
+  };
+
+  test("tells a node that the path came to again from one that asks anew after each start", async () => {
+    const t = await testRun(loops, {});
+    await t.finish();
+    await t.resume({ ok: true });
+    expect(() => expect(t).toHaveInterruptedOnce("ok")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run asked "ok" 2 times, and should ask once.
+        1. "ok" by "ask", about 0
+        2. "ok" by "ask", about 1
+      Different tasks asked: the path came to the node again, with the first answer already given.
+      The path: start → ask → ask.interrupted → ask → ask → ask.interrupted
+      It waits in "ask.interrupted" and accepts an answer to "ok" about 1.]
+    `);
+    const again = await testRun(restless(), {});
+    await again.finish();
+    await again.resume({ ok: true });
+    expect(() => expect(again).toHaveInterruptedOnce("ok")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run asked "ok" 2 times, and should ask once.
+        1. "ok" by "ask", about "question 1"
+        2. "ok" by "ask", about "question 2"
+      One task asked both: when it started over with the first answer, it asked a question that the answer does not fit. A body must ask the same after each start.
+      The path: start → ask → ask.interrupted → ask → ask.interrupted
+      It waits in "ask.interrupted" and accepts an answer to "ok" about "question 2".]
+    `);
+  });
+});

@@ -1,0 +1,98 @@
+import { testRun } from "@statewright/testing/vitest";
+import { describe, expect, test } from "vitest";
+import { claims } from "../support/claims.ts";
+
+describe("toBeInState", () => {
+  test("says where the run stands, and which guard said no on the way", async () => {
+    const t = await testRun(claims, { input: { amount: 50 } });
+    await t.finish();
+    expect(t).toBeInState("done");
+    expect(t).not.toBeInState("ask");
+    expect(() => expect(t).toBeInState("ask")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run is not in "ask" but in "done".
+      The path: start → read → decide → pay → done
+      It is done and accepts nothing more.
+      After "decide" the route chose "pay" of "pay", "ask", not "ask".]
+    `);
+    expect(() => expect(t).not.toBeInState("done")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run is in "done", and should not be.
+      The path: start → read → decide → pay → done
+      It is done and accepts nothing more.]
+    `);
+  });
+
+  test("says what a run waits for", async () => {
+    const t = await testRun(claims, { input: { amount: 500 } });
+    await t.until("interrupted");
+    expect(t).toBeInState("ask.interrupted");
+    expect(() => expect(t).toBeInState("pay")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run is not in "pay" but in "ask.interrupted".
+      The path: start → read → decide → ask → ask.interrupted
+      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.
+      After "decide" the route chose "ask" of "pay", "ask", not "pay".]
+    `);
+  });
+
+  test("says that a run is held, has failed or crashed", async () => {
+    const t = await testRun(claims, { input: { amount: 50 } });
+    expect(() => expect(t).toBeInState("read")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run is not in "read" but in "start".
+      The path: nothing yet
+      It has not begun: until, step or finish lets it go.]
+    `);
+    await t.until("decide");
+    expect(() => expect(t).toBeInState("pay")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run is not in "pay" but in "decide.executing".
+      The path: start → read → decide
+      It is held at work in "decide.executing", asks nothing, and accepts no answer.
+      "pay" may come after "ask", which never ran.]
+    `);
+    await t.crash();
+    expect(() => expect(t).toBeInState("pay")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run is not in "pay" but in "decide.executing".
+      The path: start → read → decide → (crash)
+      It crashed; a resume goes on in "decide.executing".
+      "pay" may come after "ask", which never ran.]
+    `);
+  });
+});
+
+describe("toHaveTag", () => {
+  test("knows the tags of a graph's machine", async () => {
+    const t = await testRun(claims, { input: { amount: 500 } });
+    await t.until({ tag: "waiting" });
+    expect(t).toHaveTag("waiting");
+    expect(t).not.toHaveTag("failed");
+    expect(() => expect(t).toHaveTag("failed")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run is in "ask.interrupted", which has the tag "waiting", not "failed".
+      The path: start → read → decide → ask → ask.interrupted
+      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
+    `);
+    expect(() => expect(t).not.toHaveTag("waiting")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run is in "ask.interrupted", which has the tag "waiting".
+      The path: start → read → decide → ask → ask.interrupted
+      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
+    `);
+  });
+});
+
+describe("toAccept", () => {
+  test("knows open questions and the events of the machine", async () => {
+    const t = await testRun(claims, { input: { amount: 500 } });
+    await t.until("interrupted");
+    expect(t).toAccept("approve");
+    expect(t).toAccept("run.resumed");
+    expect(() => expect(t).not.toAccept("approve")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run accepts "approve", and should not.
+      The path: start → read → decide → ask → ask.interrupted
+      It waits in "ask.interrupted" and accepts an answer to "approve" about {"amount":500}.]
+    `);
+    await t.resume({ approve: true });
+    expect(t).not.toAccept("approve");
+    expect(() => expect(t).toAccept("approve")).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run does not accept "approve" in "done": it takes nothing.
+      The path: start → read → decide → ask → ask.interrupted → ask → pay → done
+      It is done and accepts nothing more.]
+    `);
+  });
+});

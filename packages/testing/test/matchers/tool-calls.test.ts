@@ -1,0 +1,137 @@
+import { call, say, scriptedModel } from "@statewright/testing";
+import { testRun } from "@statewright/testing/vitest";
+import { describe, expect, test } from "vitest";
+import { office, words } from "../support/claims.ts";
+
+async function letters() {
+  const model = scriptedModel([
+    [call("look_up", { id: "7" }), call("look_up", { id: "8" })],
+    call("send_mail", { to: "Ann", text: "" }),
+    call("send_mail", { to: "Ann", text: "Paid" }),
+    say("Done"),
+  ]);
+  const t = await testRun(office, { input: words, model });
+  await t.finish();
+  return t;
+}
+
+const look = (id: string) => ({ name: "look_up", args: { id } }) as const;
+const mail = { name: "send_mail", args: { to: "Ann", text: expect.any(String) } } as const;
+
+describe("toHaveCalledTools", () => {
+  test("compares in five ways, arguments exactly or by matchers", async () => {
+    const t = await letters();
+    expect(t).toHaveCalledTools([look("7"), look("8"), mail]);
+    expect(t).toHaveCalledTools([{ name: "look_up" }, { name: "look_up" }, { name: "send_mail" }]);
+    expect(t).toHaveCalledTools([look("7"), mail], { mode: "in-order" });
+    expect(t).toHaveCalledTools([mail, look("8"), look("7")], { mode: "unordered" });
+    expect(t).toHaveCalledTools([look("8")], { mode: "superset" });
+    expect(t).toHaveCalledTools([mail, look("8"), look("7"), look("9")], { mode: "subset" });
+    // One matcher fits both calls: each expectation still gets a call of its own.
+    expect(t).toHaveCalledTools([{ name: "look_up" }, look("7"), mail], { mode: "unordered" });
+    expect(t).not.toHaveCalledTools([look("7")]);
+    expect(t).not.toHaveCalledTools([look("8"), look("7")], { mode: "in-order" });
+    expect(t).not.toHaveCalledTools([look("7"), look("7")], { mode: "superset" });
+    expect(t).not.toHaveCalledTools([look("7"), look("8")], { mode: "subset" });
+  });
+
+  test("names the first call that differs, and calls that failed", async () => {
+    const t = await letters();
+    expect(() => expect(t).toHaveCalledTools([look("7"), look("9"), mail])).toThrowErrorMatchingInlineSnapshot(`
+      [Error: call 2 differs: expected look_up {"id":"9"}, found look_up {"id":"8"} (args.id is "8", not "9").
+      The calls:
+        1. look_up {"id":"7"}
+        2. look_up {"id":"8"}
+        3. send_mail {"to":"Ann","text":"Paid"}
+      The path: start → model → tools → model → tools → model → tools → model → done
+      It is done and accepts nothing more.
+      send_mail was refused: invalid_args
+      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+    `);
+    expect(() => expect(t).toHaveCalledTools([look("7")])).toThrowErrorMatchingInlineSnapshot(`
+      [Error: call 2 is one too many: look_up {"id":"8"}, where 1 call is expected.
+      The calls:
+        1. look_up {"id":"7"}
+        2. look_up {"id":"8"}
+        3. send_mail {"to":"Ann","text":"Paid"}
+      The path: start → model → tools → model → tools → model → tools → model → done
+      It is done and accepts nothing more.
+      send_mail was refused: invalid_args
+      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+    `);
+    expect(() => expect(t).toHaveCalledTools([look("7"), look("8"), mail, mail])).toThrowErrorMatchingInlineSnapshot(`
+      [Error: call 4 is missing: expected send_mail {"to":"Ann","text":"Any<String>"}, and the run made 3 calls.
+      The calls:
+        1. look_up {"id":"7"}
+        2. look_up {"id":"8"}
+        3. send_mail {"to":"Ann","text":"Paid"}
+      The path: start → model → tools → model → tools → model → tools → model → done
+      It is done and accepts nothing more.
+      send_mail was refused: invalid_args
+      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+    `);
+    expect(() =>
+      expect(t).toHaveCalledTools([mail, look("7")], { mode: "in-order" }),
+    ).toThrowErrorMatchingInlineSnapshot(`
+      [Error: look_up {"id":"7"} was not called after send_mail {"to":"Ann","text":"Any<String>"}; it was call 1, before that.
+      The calls:
+        1. look_up {"id":"7"}
+        2. look_up {"id":"8"}
+        3. send_mail {"to":"Ann","text":"Paid"}
+      The path: start → model → tools → model → tools → model → tools → model → done
+      It is done and accepts nothing more.
+      send_mail was refused: invalid_args
+      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+    `);
+    expect(() =>
+      expect(t).toHaveCalledTools([look("7"), mail], { mode: "unordered" }),
+    ).toThrowErrorMatchingInlineSnapshot(`
+      [Error: look_up {"id":"8"} was called and is not expected.
+      The calls:
+        1. look_up {"id":"7"}
+        2. look_up {"id":"8"}
+        3. send_mail {"to":"Ann","text":"Paid"}
+      The path: start → model → tools → model → tools → model → tools → model → done
+      It is done and accepts nothing more.
+      send_mail was refused: invalid_args
+      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+    `);
+    expect(() => expect(t).toHaveCalledTools([look("9")], { mode: "superset" })).toThrowErrorMatchingInlineSnapshot(`
+      [Error: look_up {"id":"9"} was not called; it was called with {"id":"7"}.
+      The calls:
+        1. look_up {"id":"7"}
+        2. look_up {"id":"8"}
+        3. send_mail {"to":"Ann","text":"Paid"}
+      The path: start → model → tools → model → tools → model → tools → model → done
+      It is done and accepts nothing more.
+      send_mail was refused: invalid_args
+      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+    `);
+    expect(() =>
+      expect(t).toHaveCalledTools([look("7"), look("8")], { mode: "subset" }),
+    ).toThrowErrorMatchingInlineSnapshot(`
+      [Error: send_mail {"to":"Ann","text":"Paid"} was called and is not expected.
+      The calls:
+        1. look_up {"id":"7"}
+        2. look_up {"id":"8"}
+        3. send_mail {"to":"Ann","text":"Paid"}
+      The path: start → model → tools → model → tools → model → tools → model → done
+      It is done and accepts nothing more.
+      send_mail was refused: invalid_args
+      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+    `);
+    expect(() =>
+      expect(t).not.toHaveCalledTools([look("8")], { mode: "superset" }),
+    ).toThrowErrorMatchingInlineSnapshot(`
+      [Error: the run made all of these calls, and should not.
+      The calls:
+        1. look_up {"id":"7"}
+        2. look_up {"id":"8"}
+        3. send_mail {"to":"Ann","text":"Paid"}
+      The path: start → model → tools → model → tools → model → tools → model → done
+      It is done and accepts nothing more.
+      send_mail was refused: invalid_args
+      send_mail failed: The arguments of "send_mail" do not fit: text: Too small: expected string to have >=1 characters.]
+    `);
+  });
+});

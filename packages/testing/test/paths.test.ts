@@ -1,0 +1,84 @@
+import { defineGraph, defineState, END, goto, gotos, join, list, route, START } from "@statewright/core";
+import { pathsOf } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { desk, words } from "./support/desk.ts";
+import "@statewright/testing/vitest";
+
+describe("a desk", () => {
+  test("has a path for each way in which its model and its tools may answer", () => {
+    expect(pathsOf(desk()).map(({ name, end }) => `${name} (${end})`)).toMatchInlineSnapshot(`
+      [
+        "model to the end (done)",
+        "model calls lookup → lookup ok → model to the end (done)",
+        "model calls mail → mail ok → model to the end (done)",
+        "model fails (failed)",
+        "model calls lookup → lookup error → model to the end (done)",
+        "model calls lookup → lookup denied → model to the end (done)",
+        "model calls mail → mail error → model to the end (done)",
+        "model calls mail → mail denied → model to the end (done)",
+      ]
+    `);
+  });
+  test.each(pathsOf(desk()))("$name", async (path) => {
+    const t = await path.run({ input: words("Hello"), tools: { mail: { args: { to: "Ada" }, result: "sent" } } });
+    expect(t.status).toBe(path.end);
+  });
+});
+
+const start = defineGraph({
+  name: "review",
+  state: defineState({ text: z.string().default(""), log: list(z.string()) }),
+  interrupts: { allow: { answer: z.boolean(), expiresMs: 60_000, onExpire: false } },
+});
+const review = start
+  .nodes({
+    write: () => ({ log: ["written"] }),
+    spell: () => ({ log: ["spelled"] }),
+    legal: { asks: ["allow"], run: async (_state, { interrupt }) => ({ log: [String(await interrupt("allow"))] }) },
+    decide: () => ({ log: ["decided"] }),
+    publish: (state) => (state.log.length > 100 ? goto("write") : goto(END)),
+  })
+  .edges({
+    [START]: "write",
+    write: ["spell", "legal"],
+    spell: join("decide"),
+    legal: join("decide"),
+    decide: route(["write", "publish"], () => "publish"),
+    publish: gotos("write", END),
+  });
+
+describe("a review", () => {
+  test("has a path for every choice, failure and answer", () => {
+    expect(pathsOf(review).map(({ name, end }) => `${name} (${end})`)).toMatchInlineSnapshot(`
+      [
+        "write → spell + legal (allow answered) → decide to publish → publish to the end (done)",
+        "write fails (failed)",
+        "write → spell fails + legal (allow answered) (failed)",
+        "write → spell + legal (allow expired) → decide to publish → publish to the end (done)",
+        "write → spell + legal fails (failed)",
+        "write → spell + legal (allow answered) → decide to write → write → spell + legal (allow answered) → decide to publish → publish to the end (done)",
+        "write → spell + legal (allow answered) → decide fails (failed)",
+        "write → spell + legal (allow answered) → decide to publish → publish to write → write → spell + legal (allow answered) → decide to publish → publish to the end (done)",
+        "write → spell + legal (allow answered) → decide to publish → publish fails (failed)",
+      ]
+    `);
+  });
+  test("takes each of them, and commands as the path has them", async () => {
+    const returns = {
+      publish: ([to]: readonly string[]) => (to === "write" ? goto("write") : goto(END)),
+    };
+    for (const path of pathsOf(review)) expect((await path.run({ returns })).status).toBe(path.end);
+  });
+
+  test("that goes another way says where", async () => {
+    const again = pathsOf(review).find(({ name }) => name.includes("publish to write"));
+    await expect(again?.run()).rejects.toThrowErrorMatchingInlineSnapshot(
+      `[Error: the graph "review" does not take the path write → spell + legal (allow answered) → decide to publish → publish to write → write → spell + legal (allow answered) → decide to publish → publish to the end: after "publish to write" the path runs write, and the run is done. The node "publish" returns commands: say what it returns, returns: { publish: (to) => goto(…) }.]`,
+    );
+    const route = pathsOf(review).find(({ name }) => name.includes("decide to write"));
+    await expect(route?.run({ routes: "real" })).rejects.toThrowErrorMatchingInlineSnapshot(
+      `[Error: the graph "review" does not take the path write → spell + legal (allow answered) → decide to write → write → spell + legal (allow answered) → decide to publish → publish to the end: after "decide to write" the path runs write, and the run runs publish.]`,
+    );
+  });
+});

@@ -1,0 +1,101 @@
+/** Graphs that the tests of the matchers look at: a claim is checked, decided by a person when it is large, and paid. */
+import {
+  callsOf,
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  goto,
+  gotos,
+  list,
+  type Model,
+  messages,
+  route,
+  START,
+  sends,
+  task,
+  toolNode,
+} from "@statewright/core";
+import * as z from "zod";
+
+/** Claims of up to 100 are paid, larger ones are asked about; each document is checked in a task of its own. */
+export const claims = defineGraph({
+  name: "claims",
+  state: defineState({
+    amount: z.number().default(0),
+    documents: z.array(z.string()).default([]),
+    checked: list(z.string()),
+    paid: z.number().default(0),
+  }),
+  interrupts: { approve: z.boolean() },
+})
+  .nodes({
+    read: () => undefined,
+    check: task(z.string(), (_state, { input }) => ({ checked: [input] })),
+    decide: () => undefined,
+    ask: async (state, { interrupt }) =>
+      (await interrupt("approve", { payload: { amount: state.amount } })) ? goto("pay") : goto("refuse"),
+    pay: async (state, { step }) => ({ paid: await step("transfer", () => state.amount) }),
+    refuse: () => undefined,
+  })
+  .edges({
+    [START]: "read",
+    read: sends("check", (state) => state.documents, { otherwise: "decide" }),
+    check: "decide",
+    decide: route(["pay", "ask"], (state) => (state.amount > 100 ? "ask" : "pay")),
+    ask: gotos("pay", "refuse"),
+    pay: END,
+    refuse: END,
+  });
+
+const offline: Model = { id: "offline", respond: () => Promise.reject(new Error("there is no network here")) };
+
+/** Every time that the tool below really sends something. */
+export const sent: string[] = [];
+const lookUp = defineTool({
+  name: "look_up",
+  description: "Look a customer up.",
+  input: z.object({ id: z.string() }),
+  effect: "pure",
+  run: ({ id }) => `customer ${id}`,
+});
+const sendMail = defineTool({
+  name: "send_mail",
+  description: "Send a letter.",
+  input: z.object({ to: z.string(), text: z.string().min(1) }),
+  effect: "idempotent",
+  run: ({ to }) => {
+    sent.push(to);
+    return "sent";
+  },
+});
+
+/** A model and two tools. */
+export const office = defineGraph({ name: "office", state: defineState({ messages: messages() }) })
+  .nodes({
+    model: async (state, runtime) => ({
+      messages: [await runtime.model({ model: offline, request: { messages: state.messages, tools: [] } })],
+    }),
+    tools: toolNode({ tools: [lookUp, sendMail] }),
+  })
+  .edges({
+    [START]: "model",
+    model: route(["tools", END], (state) => {
+      const last = state.messages.at(-1);
+      return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : END;
+    }),
+    tools: "model",
+  });
+
+/** What a person says to it. */
+export const words: {
+  readonly messages: readonly [
+    {
+      readonly role: "user";
+      readonly id: "u1";
+      readonly content: readonly [{ readonly type: "text"; readonly text: "go" }];
+    },
+  ];
+} = {
+  messages: [{ role: "user", id: "u1", content: [{ type: "text", text: "go" }] }],
+};

@@ -1,0 +1,20 @@
+/** A graph for the tests of coverage: a route, a question, and an edge that its tests leave out. */
+import { defineGraph, defineState, END, type Graph, list, route, START } from "@statewright/core";
+import * as z from "zod";
+
+export const shop: Graph = defineGraph({
+  name: "shop",
+  state: defineState({ cents: z.number(), log: list(z.string()) }),
+  interrupts: { allow: z.boolean() },
+})
+  .nodes({
+    price: () => ({ log: ["priced"] }),
+    review: async (_state, { interrupt }) => ({ log: [String(await interrupt("allow"))] }),
+    pay: () => ({ log: ["paid"] }),
+  })
+  .edges({
+    [START]: "price",
+    price: route(["review", "pay"], ({ cents }) => (cents > 1_000 ? "review" : "pay")),
+    review: route(["pay", END], ({ log }) => (log.at(-1) === "true" ? "pay" : END)),
+    pay: END,
+  });

@@ -1,0 +1,87 @@
+/** A desk that answers people: a model and two tools in a loop. */
+import {
+  callsOf,
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  defineTool,
+  type EffectClass,
+  END,
+  type Model,
+  messages,
+  modelToolOf,
+  route,
+  START,
+  toolNode,
+} from "@statewright/core";
+import { scriptedModel } from "@statewright/testing";
+import * as z from "zod";
+
+/** What may differ from desk to desk. */
+export interface DeskOptions {
+  readonly model?: Model;
+  readonly instructions?: string;
+  readonly effect?: EffectClass;
+  readonly did?: (what: string) => void;
+  readonly shout?: boolean;
+  /** Where control goes after the tools. */
+  readonly after?: "model" | typeof END;
+}
+
+/** The input: one message of a person. */
+export function words(text: string) {
+  return { messages: [{ role: "user" as const, id: "u1", content: [{ type: "text" as const, text }] }] };
+}
+
+/** A graph of a model node and a tool node. */
+export function desk(options: DeskOptions = {}) {
+  const {
+    model = scriptedModel([]),
+    instructions = "Be kind.",
+    effect = "once",
+    did,
+    shout,
+    after = "model",
+  } = options;
+  const lookup = defineTool({
+    name: "lookup",
+    description: "Find an order.",
+    input: z.object({ order: z.string() }),
+    effect: "pure",
+    safety: { access: "read" },
+    run: ({ order }) => `order ${order} was delivered`,
+  });
+  const mail = defineTool({
+    name: "mail",
+    description: "Send a mail.",
+    input: z.object({ to: z.string() }),
+    effect,
+    safety: { access: "write" },
+    run: ({ to }) => {
+      did?.(`a mail to ${to}`);
+      return "sent";
+    },
+  });
+  const tools = [lookup, mail];
+  const loud = defineMiddleware({
+    name: "loud",
+    afterTool: ({ result }) => ({ ...result, content: [{ type: "text", text: "DONE" }] }),
+  });
+  return defineGraph({ name: "desk", state: defineState({ messages: messages() }) })
+    .nodes({
+      model: async (state, runtime) => {
+        const system = { role: "system" as const, id: "s", content: instructions };
+        const request = { messages: [system, ...state.messages], tools: tools.map((tool) => modelToolOf(tool.spec)) };
+        return { messages: [await runtime.model({ model, request })] };
+      },
+      tools: toolNode({ tools, ...(shout === true ? { middleware: [loud] } : {}) }),
+    })
+    .edges({
+      [START]: "model",
+      model: route(["tools", END], (state) => {
+        const last = state.messages.at(-1);
+        return last?.role === "assistant" && callsOf(last).length > 0 ? "tools" : END;
+      }),
+      tools: after,
+    });
+}

@@ -1,0 +1,43 @@
+/** A graph that charges a card, asks a person, and ships; with defects to plant. */
+import { defineGraph, defineState, END, type Graph, list, START, type StepOptions } from "@statewright/core";
+import type { CrashOutside } from "@statewright/testing";
+import * as z from "zod";
+
+/** How many processes there were. */
+let boots = 0;
+
+/** What is wrong with it. */
+export type Defect = "none" | "bare effect" | "no key" | "lost write" | "asks twice" | "chance";
+
+/** The graph, made anew for each process. */
+export function orders({ did, hasDone }: CrashOutside, defect: Defect): Graph {
+  const seen: string[] = [];
+  const boot = ++boots;
+  return defineGraph({
+    name: "orders",
+    state: defineState({ order: z.string(), log: list(z.string()), token: z.string().default("") }),
+    interrupts: { ship: z.boolean() },
+  })
+    .nodes({
+      charge: async ({ order }, { step }) => {
+        seen.push("charged");
+        if (defect === "bare effect") did(`charge order ${order}`);
+        else
+          await step(
+            "charge",
+            ({ idempotencyKey }) => {
+              if (defect === "no key") did(`charge order ${order}`);
+              else did(`charge order ${order}`, idempotencyKey);
+            },
+            { effect: "idempotent" } satisfies StepOptions,
+          );
+        return { log: ["charged"], token: defect === "chance" ? `${hasDone("nothing")} ${Math.random()}` : "t" };
+      },
+      ask: async (_state, { interrupt }) => {
+        const yes = await interrupt("ship", { payload: defect === "asks twice" ? `ship? (process ${boot})` : "ship?" });
+        return { log: [yes ? "yes" : "no"] };
+      },
+      ship: () => ({ log: defect === "lost write" ? [...seen, "shipped"] : ["shipped"] }),
+    })
+    .edges({ [START]: "charge", charge: "ask", ask: "ship", ship: END });
+}

@@ -1,0 +1,58 @@
+// Packs packages as they are published: what pnpm packs, and beside it the docs of the package, a SKILL.md for coding
+// agents, and a README whose links lead to them. Publish these tarballs, not the folders.
+//
+//   node scripts/pack-package.mjs <folder for the tarballs> [packages/core …]
+
+import { spawnSync } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, delimiter, dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { bundlePackages } from "./bundle.mjs";
+import { docProblems, docsOf } from "./package-docs.mjs";
+
+const root = resolve(import.meta.dirname, "..");
+const windows = process.platform === "win32";
+
+/** Pack `packages/<name>` into the file `out`; throws with what went wrong. Types and dist must be built. */
+export function packPackage(folder, out) {
+  const work = mkdtempSync(join(tmpdir(), "packing-"));
+  try {
+    const plain = join(work, "plain.tgz");
+    run("pnpm", ["pack", "--out", plain], join(root, folder));
+    run("tar", ["-xzf", basename(plain)], work);
+    const unpacked = join(work, "package");
+    for (const { path, content } of docsOf(root, folder)) {
+      mkdirSync(dirname(join(unpacked, path)), { recursive: true });
+      writeFileSync(join(unpacked, path), content);
+    }
+    const problems = docProblems(unpacked, folder);
+    if (problems.length > 0) throw new Error(problems.join("\n"));
+    run("npm", ["pack", "--ignore-scripts", "--pack-destination", work], unpacked);
+    const [packed] = readdirSync(work).filter((file) => file.endsWith(".tgz") && file !== "plain.tgz");
+    mkdirSync(dirname(out), { recursive: true });
+    copyFileSync(join(work, packed), out);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+function run(program, args, cwd) {
+  const env = { ...process.env, PATH: [join(root, "node_modules/.bin"), process.env.PATH].join(delimiter) };
+  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, env, encoding: "utf8", shell: windows });
+  if (status !== 0) throw new Error(`${program} ${args.join(" ")} failed: ${error?.message ?? ""}${stdout}${stderr}`);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  const [out, ...given] = process.argv.slice(2);
+  if (out === undefined) throw new Error("give the folder for the tarballs");
+  const folders = given.length > 0 ? given : readdirSync(join(root, "packages")).map((name) => `packages/${name}`);
+  run("tsc", ["-b", ...folders], root);
+  await bundlePackages(root);
+  for (const folder of folders) {
+    if (!existsSync(join(root, folder, "package.json"))) throw new Error(`${folder} is no package`);
+    const file = resolve(out, `${basename(folder)}.tgz`);
+    packPackage(folder, file);
+    console.log(file);
+  }
+}

@@ -1,0 +1,151 @@
+// Which pages of docs/ a package carries in its tarball, and how their links are kept whole there: a page that is beside
+// stays a link, what is elsewhere becomes its name. Used by scripts/pack-package.mjs.
+
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, posix } from "node:path";
+
+/** Pages by package; a name that ends in a slash is a folder. `statewright` carries all of them. */
+export const pagesOf = {
+  "packages/core": [
+    "tour/",
+    "node-policies.md",
+    "subgraphs.md",
+    "tools.md",
+    "hidden-arguments.md",
+    "tool-errors.md",
+    "steering.md",
+    "artifacts.md",
+    "middleware.md",
+    "long-term-store.md",
+    "streaming.md",
+    "serving-threads.md",
+    "guarantees.md",
+    "changing-graphs.md",
+    "checking-graphs.md",
+    "machines.md",
+    "durable-machines.md",
+    "errors.md",
+    "glossary.md",
+  ],
+  "packages/sqlite": ["sqlite.md", "file-format.md", "long-term-store.md", "guarantees.md", "errors.md"],
+  "packages/agent": [
+    "agents.md",
+    "safety-and-approval.md",
+    "middleware.md",
+    "budgets.md",
+    "context.md",
+    "memory.md",
+    "sub-agents.md",
+    "model-failures.md",
+    "streaming.md",
+    "errors.md",
+    "examples/",
+  ],
+  "packages/ai-sdk": ["models.md", "model-failures.md", "coming-from-ai-sdk.md", "errors.md"],
+  "packages/host": ["tool-packs.md", "safety-and-approval.md", "errors.md"],
+  "packages/plugins": ["plugins.md", "tools.md", "tool-errors.md", "errors.md"],
+  "packages/tools": ["tool-packs.md", "safety-and-approval.md", "errors.md"],
+  "packages/pictures": ["machines.md", "checking-graphs.md"],
+  "packages/otel": ["middleware.md", "streaming.md"],
+  "packages/testing": [
+    "testing.md",
+    "testing-crashes.md",
+    "testing-coverage.md",
+    "testing-exported-runs.md",
+    "testing-adapters.md",
+    "checking-graphs.md",
+    "changing-graphs.md",
+    "tools.md",
+    "errors.md",
+  ],
+  "packages/statewright": ["."],
+};
+
+/** The files of the tarball of a package that stand elsewhere in the repository: their path in the tarball, and their text. */
+export function docsOf(root, folder) {
+  const wanted = pagesOf[folder] ?? [];
+  const all = markdownBelow(root, "docs");
+  const pages = all.filter((page) => isWanted(page, wanted));
+  const places = new Map([
+    ...pages.map((page) => [page, page]),
+    [posix.join(folder, "README.md"), "README.md"],
+    [posix.join(folder, "SKILL.md"), "SKILL.md"],
+  ]);
+  if (wanted.includes(".")) places.set("llms.txt", "llms.txt");
+  for (const image of pages.flatMap((page) => imagesIn(root, page))) places.set(image, image);
+  return [...places].map(([from, to]) => ({
+    path: to,
+    content: /\.(md|txt)$/.test(from) ? relinked(root, from, to, places) : readFileSync(join(root, from)),
+  }));
+}
+
+/** Every relative link of a page with the path that it leads to, in the repository or in a tarball. */
+export function linksIn(path, text) {
+  return [...text.matchAll(link)].flatMap(([, , target = ""]) =>
+    isElsewhere(target) ? [] : [posix.normalize(posix.join(posix.dirname(path), target.split("#")[0]))],
+  );
+}
+
+const link = /(!?\[[^\]]*\])\(([^)\s]+)\)/g;
+
+function isElsewhere(target) {
+  return /^(?:[a-z]+:|#)/i.test(target);
+}
+
+function isWanted(page, wanted) {
+  const name = page.slice("docs/".length);
+  return wanted.some((each) => each === "." || name === each || (each.endsWith("/") && name.startsWith(each)));
+}
+
+function markdownBelow(root, folder) {
+  return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .map((file) => posix.join(folder, file.replaceAll("\\", "/")))
+    .filter((file) => file.endsWith(".md"))
+    .sort();
+}
+
+function imagesIn(root, page) {
+  const text = readFileSync(join(root, page), "utf8");
+  return linksIn(page, text).filter((target) => /\.(svg|png)$/.test(target) && existsSync(join(root, target)));
+}
+
+function relinked(root, from, to, places) {
+  const text = readFileSync(join(root, from), "utf8");
+  return text.replaceAll(link, (whole, label, target) => {
+    if (isElsewhere(target)) return whole;
+    const [path, anchor] = target.split("#");
+    const led = posix.normalize(posix.join(posix.dirname(from), path));
+    const inside = places.get(led) ?? places.get(posix.join(led, "README.md"));
+    if (inside !== undefined) {
+      const relative = posix.relative(posix.dirname(to), inside);
+      return `${label}(${relative}${anchor === undefined ? "" : `#${anchor}`})`;
+    }
+    const name = label.replace(/^!?\[|\]$/g, "");
+    const shown = existsSync(join(root, led)) && statSync(join(root, led)).isDirectory() ? posix.basename(led) : led;
+    return name.replaceAll("`", "") === shown || shown === "." ? name : `${name} (\`${shown}\` of the repository)`;
+  });
+}
+
+/** What is wrong with the docs in an unpacked tarball: what is missing, and links that lead nowhere. */
+export function docProblems(unpacked, name) {
+  const problems = [];
+  const pages = [
+    "README.md",
+    "SKILL.md",
+    ...(existsSync(join(unpacked, "docs")) ? markdownBelow(unpacked, "docs") : []),
+  ];
+  if (pages.length < 3) problems.push(`${name}: the tarball has no docs`);
+  for (const page of pages) {
+    if (!existsSync(join(unpacked, page))) {
+      problems.push(`${name}: the tarball has no ${page}`);
+      continue;
+    }
+    const text = readFileSync(join(unpacked, page), "utf8");
+    if (page === "SKILL.md" && !/^---\nname: \S+\ndescription: .+\n---\n/.test(text))
+      problems.push(`${name}: SKILL.md does not begin with its name and description`);
+    for (const target of linksIn(page, text))
+      if (target.startsWith("..") || !existsSync(join(unpacked, target)))
+        problems.push(`${name}: ${page} links to ${target}, which is not in the tarball (${dirname(page)})`);
+  }
+  return problems;
+}

@@ -1,0 +1,41 @@
+/** What packages carry for their readers: pages that concern them, a SKILL.md for coding agents, links that hold in the tarball. */
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { llmsText } from "../llms.mjs";
+import { docProblems, docsOf, pagesOf } from "../package-docs.mjs";
+
+const root = join(import.meta.dirname, "../..");
+const folder = mkdtempSync(join(tmpdir(), "packed-docs-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test("llms.txt is what scripts/llms.mjs makes of docs/README.md", () => {
+  expect(readFileSync(join(root, "llms.txt"), "utf8"), "run: node scripts/llms.mjs").toBe(llmsText());
+});
+
+test("every package says which pages it carries", () => {
+  expect(Object.keys(pagesOf).sort()).toEqual(readdirSync(join(root, "packages")).map((name) => `packages/${name}`));
+});
+
+test.each(Object.keys(pagesOf))("the docs of %s are whole by themselves", (name) => {
+  for (const { path, content } of docsOf(root, name)) {
+    mkdirSync(dirname(join(folder, name, path)), { recursive: true });
+    writeFileSync(join(folder, name, path), content);
+  }
+  expect(docProblems(join(folder, name), name)).toEqual([]);
+});
+
+test("a page that is missing and a link that leads out are found", () => {
+  const broken = join(folder, "broken");
+  mkdirSync(broken);
+  writeFileSync(join(broken, "README.md"), "[a page](docs/page.md) and [the repository](../../ARCHITECTURE.md)");
+  expect(docProblems(broken, "broken")).toMatchInlineSnapshot(`
+    [
+      "broken: the tarball has no docs",
+      "broken: README.md links to docs/page.md, which is not in the tarball (.)",
+      "broken: README.md links to ../../ARCHITECTURE.md, which is not in the tarball (.)",
+      "broken: the tarball has no SKILL.md",
+    ]
+  `);
+});
