@@ -118,9 +118,15 @@ export function refuseOldSqlite(version: string): void {
 function check(db: Database.Database, path: string, steps: Migrations): void {
   db.pragma("trusted_schema = OFF");
   refuseOldSqlite(db.prepare("SELECT sqlite_version()").pluck().get() as string);
-  const id = db.pragma("application_id", { simple: true });
-  const version = db.pragma("user_version", { simple: true }) as number;
-  const found = fingerprint(db);
+  // As of one moment: another process may be making the file.
+  const [id, version, found] = db.transaction(
+    () =>
+      [
+        db.pragma("application_id", { simple: true }) as number,
+        db.pragma("user_version", { simple: true }) as number,
+        fingerprint(db),
+      ] as const,
+  )();
   if (id === 0 && version === 0 && found === "") return;
   if (id !== applicationId) throw corrupt(`"${path}" is a database of another program`);
   if (version > steps.length) {

@@ -2,7 +2,7 @@ import { copyFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { refuseOldNode, refuseOldSqlite } from "../src/database.ts";
 import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
@@ -110,6 +110,22 @@ describe("a file that is opened", () => {
     const store = sqliteStore(file);
     expect(await itemsOf(store, "t")).toEqual(["1"]);
     store.close();
+  });
+
+  test("is looked at as of one moment: what another process makes of it meanwhile is not half seen", async () => {
+    const look = Database.prototype.pragma;
+    let others = 0;
+    const spy = vi.spyOn(Database.prototype, "pragma").mockImplementation(function (this: Database.Database, ...asked) {
+      const found: unknown = look.apply(this, asked);
+      if (asked[0] !== "application_id" || others++ > 0) return found;
+      const other = new Database(file, { timeout: 0 });
+      expect(() => other.exec("CREATE TABLE threads (id TEXT)")).toThrow("locked");
+      other.close();
+      return found;
+    });
+    await written();
+    expect(others).toBeGreaterThan(0);
+    spy.mockRestore();
   });
 
   test("again and again, it is not changed by opening it", async () => {

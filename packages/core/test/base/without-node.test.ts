@@ -15,7 +15,10 @@ test("nothing that ships imports a module of Node's, or names what only Node has
 });
 
 test("core runs, asks, goes on and forks where there is no Buffer and no module of Node's", async () => {
-  const worker = new Worker(new URL("../support/without-node.mjs", import.meta.url), { execArgv: ["--no-warnings"] });
+  const worker = new Worker(new URL("../support/without-node.mjs", import.meta.url), {
+    execArgv: ["--no-warnings"],
+    env: { ...process.env, NODE_OPTIONS: "" },
+  });
   try {
     const told = await new Promise((resolve, reject) => {
       worker.once("message", resolve);
