@@ -3,13 +3,8 @@ import { closeSync, openSync, renameSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
 import Database from "better-sqlite3";
+import type { BackupOptions } from "./backup-options.ts";
 import { asStoreError } from "./errors.ts";
-
-/** What `backup` takes besides the path. */
-export interface BackupOptions {
-  /** Put the copy in the place of a file that is there. */
-  readonly overwrite?: boolean;
-}
 
 /** Pages that are copied in one turn of the event loop. */
 const pagesAtOnce = 256;

@@ -18,7 +18,8 @@ import {
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import { createArtifacts } from "./artifacts.ts";
-import { type BackupOptions, backupTo } from "./backup.ts";
+import { backupTo } from "./backup.ts";
+import type { BackupOptions } from "./backup-options.ts";
 import { createCommitter } from "./committer.ts";
 import { createCuts } from "./cuts.ts";
 import { openDatabase } from "./database.ts";
@@ -34,7 +35,8 @@ import { rotateAll, rotateItems, rotateThread } from "./rotation.ts";
 import { createSweeper } from "./sweeper.ts";
 import { vacuum } from "./vacuum.ts";
 import { createVault, type Encryption } from "./vault.ts";
-import { createVerifier, type VerifyReport, verifyStore } from "./verify.ts";
+import { createVerifier, verifyStore } from "./verify.ts";
+import type { VerifyReport } from "./verify-report.ts";
 import { createWriter, forgetLine, type Held, type Writer } from "./writer.ts";
 
 /** A store in a SQLite file, and what its operator does with the file. */

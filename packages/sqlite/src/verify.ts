@@ -7,24 +7,7 @@ import type { LongTermTable } from "./long-term.ts";
 import { isUnreadable, type Line, type Reader } from "./reader.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
 import type { Sweeper } from "./sweeper.ts";
-
-/** Something that is not what was written. */
-export interface Fault {
-  /** Absent where it is the file as a whole. */
-  readonly thread?: string;
-  /** One sentence without its full stop. */
-  readonly what: string;
-}
-
-/** What `verify` saw. */
-export interface VerifyReport {
-  readonly threads: number;
-  readonly checkpoints: number;
-  /** Bodies of artifacts. */
-  readonly artifacts: number;
-  /** Empty when all is what was written. */
-  readonly faults: readonly Fault[];
-}
+import type { Fault, VerifyReport } from "./verify-report.ts";
 
 /** A read of the file as of one moment. */
 export type Read = <Value>(work: () => Value) => Promise<Value>;
