@@ -26,6 +26,7 @@ export const sharedTests: Readonly<Record<string, readonly string[]>> = {
     "test/middleware/summarise.test.ts",
   ],
   "packages/core": ["test/behaviour/faults.test.ts", "test/compile/outline.test.ts"],
+  "packages/plugins": ["test/plugins.test.ts"],
   "packages/pictures": ["test/to-svg.test.ts"],
   "apps/demo": ["test/behaviour/stops.test.ts", "test/behaviour/targets.whole.test.ts"],
   "apps/bench": ["test/kills.whole.test.ts", "test/smoke.test.ts"],

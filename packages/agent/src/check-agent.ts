@@ -1,10 +1,10 @@
 /** What no agent can be made of is refused, with what to give instead. */
 import {
+  asksAboutCalls,
   checkCallPolicy,
   checkOptions,
   isModel,
   type Middleware,
-  mayAskAboutCalls,
   optionNames,
   refuseSaidTwice,
   type StateTypes,
@@ -90,7 +90,7 @@ export function checkAgent(options: unknown): void {
 
 /**
  * Throws `invalid_option` for a tool that wants a person to be asked before each call, where no middleware of the agent could
- * ask. A hook whose middleware says that it asks nothing, `asks: []`, could not. Calls of tools that come later are denied.
+ * ask. Only middleware that says so, `asks: ["approve"]`, is taken to ask. Calls of tools that come later are denied.
  */
 export function checkConfirmed(
   agent: string,
@@ -98,12 +98,12 @@ export function checkConfirmed(
   middleware: readonly Middleware[],
 ): void {
   // What is no list is refused where the tool node is made.
-  if (!Array.isArray(middleware) || middleware.some(mayAskAboutCalls)) return;
+  if (!Array.isArray(middleware) || middleware.some(asksAboutCalls)) return;
   for (const [name, { spec }] of tools) {
     if (spec.safety.confirm !== "always") continue;
     throw new StatewrightError("invalid_option", {
       what: `the tool "${name}" of the agent "${agent}" says confirm: "always", and no middleware of the agent asks anybody`,
-      next: "Add confirmTools() to its middleware, or middleware of your own whose beforeTool asks, or take confirm away from the tool",
+      next: `Add confirmTools() to its middleware, or middleware of your own whose beforeTool asks and that says so, asks: ["approve"], or take confirm away from the tool`,
     });
   }
 }

@@ -40,8 +40,9 @@ export async function readConfig(file: string): Promise<ConfigFile> {
     // JSON is YAML too.
     whole = parse(text);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw unfitConfig(file, `is not YAML: ${why}`, "Mend the line that it names");
+    // Below its first line stands the place once more, drawn.
+    const [why = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n");
+    throw unfitConfig(file, `is not YAML: ${why.replace(/:$/, "")}`, "Mend the line that it names");
   }
   const { tools = {} } = fields(file, "the file", whole, ["tools"]);
   const { preset, plugins = [], mcp = [] } = fields(file, "tools", tools, ["preset", "plugins", "mcp"]);

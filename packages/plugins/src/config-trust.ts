@@ -5,7 +5,8 @@
 import { createHash } from "node:crypto";
 import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join, parse as parsePath, relative, resolve } from "node:path";
-import { StatewrightError } from "@statewright/core";
+import { fileURLToPath } from "node:url";
+import { isStatewrightError, StatewrightError } from "@statewright/core";
 import { isHostError, realPlaceInside, workspace } from "@statewright/host";
 import { type ConfigFile, readConfig } from "./config-file.ts";
 import { isObject } from "./protocol.ts";
@@ -13,7 +14,7 @@ import { isObject } from "./protocol.ts";
 /** A configuration as a person is asked about it. */
 export interface FoundConfiguration {
   readonly file: string;
-  /** SHA-256 of the configuration and of the files that its commands and arguments name, in hexadecimal. */
+  /** SHA-256 of the configuration and of the files that its commands, arguments and variables name, in hexadecimal. */
   readonly digest: string;
   /** The commands that it would start and the addresses that it would connect to, with the names of variables as they stand in it. */
   readonly starts: readonly string[];
@@ -78,11 +79,22 @@ export async function foundConfiguration(file: string): Promise<FoundConfigurati
   return foundOf(await readConfig(file));
 }
 
+/** Whether an error says that a configuration has had no yes; its details are what would be started. */
+export function isUntrustedConfiguration(
+  error: unknown,
+): error is StatewrightError & { readonly details: FoundConfiguration } {
+  return isStatewrightError(error, "untrusted_configuration");
+}
+
+/** Whether what a configuration starts is what a person has said yes to. */
+export async function isTrusted(config: ConfigFile, trust: ConfigTrust): Promise<boolean> {
+  return trust.has(await foundOf(config));
+}
+
 /** Throws `untrusted_configuration` for one that starts programs and has had no yes as it is now. */
 export async function checkTrusted(config: ConfigFile, trust: ConfigTrust): Promise<void> {
-  if (config.plugins.length + config.mcp.length === 0) return;
+  if (config.plugins.length + config.mcp.length === 0 || (await isTrusted(config, trust))) return;
   const found = await foundOf(config);
-  if (await trust.has(found)) return;
   throw new StatewrightError("untrusted_configuration", {
     what: `the configuration ${found.file} is not trusted as it is now, and would start: ${found.starts.join("; ")}`,
     next: "Read it, and if you agree, give the details of this error to add of the trust",
@@ -93,7 +105,10 @@ export async function checkTrusted(config: ConfigFile, trust: ConfigTrust): Prom
 async function foundOf({ file, folder, text, plugins, mcp }: ConfigFile): Promise<FoundConfiguration> {
   const hash = createHash("sha256").update(text);
   const programs = [...plugins, ...mcp.flatMap(({ at }) => ("command" in at ? [at] : []))];
-  const named = new Set(programs.flatMap(({ command, args }) => [command, ...args]));
+  const named = new Set([
+    ...programs.flatMap(({ command, args }) => [command, ...args.map(withVariables)]),
+    ...programs.flatMap(({ args, env }) => [...args, ...Object.values(env)].flatMap(programsIn)),
+  ]);
   for (const name of named) {
     const program = await programAt(folder, name);
     if (program !== undefined) hash.update(`\0${name}\0${program}`);
@@ -111,17 +126,41 @@ async function foundOf({ file, folder, text, plugins, mcp }: ConfigFile): Promis
   return { file, digest: hash.digest("hex"), starts: [...starts, ...addresses] };
 }
 
+/** A word as it is when a program is started; a variable that is not set stays as it stands. */
+function withVariables(word: string): string {
+  return word.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (all, name: string) => process.env[name] ?? all);
+}
+
+/** Files of programs that stand inside a word, as in `--import=./hooks.mjs`, `-r./hooks.cjs` or `NODE_OPTIONS`. */
+function programsIn(word: string): readonly string[] {
+  return withVariables(word)
+    .split(/\s+/)
+    .flatMap((part) => [part, part.slice(part.indexOf("=") + 1), part.replace(/^-[A-Za-z]/, "")])
+    .filter((name) => /\.(?:[cm]?[jt]s|py|rb|pl|php|lua|sh|ps1|wasm|jar|node|so|dylib|dll)$/i.test(name))
+    .map((name) => (/^file:\/\//i.test(name) && URL.canParse(name) ? pathOf(new URL(name)) : name));
+}
+
+function pathOf(url: URL): string {
+  try {
+    return fileURLToPath(url);
+  } catch {
+    // It names no file of this machine.
+    return "";
+  }
+}
+
 /**
  * What a file is that a command or an argument names: where it really lies and what it holds, or, where it is too large to be
  * looked through as some interpreters are, its size and when it was changed. Nothing for what names no file.
  */
-async function programAt(folder: string, name: string): Promise<string | undefined> {
+async function programAt(folder: string, name: string, isInside = false): Promise<string | undefined> {
   const path = resolve(folder, name);
   const real = name === "" || name.includes("\0") ? undefined : await realPlaceInside(parsePath(path).root, path);
   if (real === undefined) return undefined;
   const around = workspace(dirname(real));
   try {
     const { kind, bytes, modifiedMs } = await around.stat(basename(real));
+    if (kind === "folder" && !isInside) return await startOf(real);
     if (kind !== "file") return undefined;
     if (bytes > largestProgram) return `${real} ${bytes} ${modifiedMs}`;
     const read = await around.read(basename(real), { maxBytes: largestProgram });
@@ -131,6 +170,29 @@ async function programAt(folder: string, name: string): Promise<string | undefin
   } catch (error) {
     if (isHostError(error) && error.code !== "io") return undefined;
     throw error;
+  }
+}
+
+/** What an interpreter starts where it is given a folder. */
+const starts = ["package.json", "__main__.py", ...["js", "mjs", "cjs", "ts"].map((ending) => `index.${ending}`)];
+
+async function startOf(folder: string): Promise<string | undefined> {
+  const main = await workspace(folder)
+    .read("package.json", { maxBytes: largestProgram })
+    .then(mainIn, () => undefined);
+  const names = main === undefined ? starts : [...starts, main, `${main}.js`, `${main}/index.js`];
+  const programs = await Promise.all(names.map((name) => programAt(folder, name, true)));
+  return programs.some((program) => program !== undefined) ? programs.join("\0") : undefined;
+}
+
+function mainIn(read: { readonly kind: string; readonly text?: string }): string | undefined {
+  try {
+    const manifest: unknown = JSON.parse(read.text ?? "");
+    const main: unknown = isObject(manifest) ? manifest["main"] : undefined;
+    return typeof main === "string" ? main : undefined;
+  } catch {
+    // What is no manifest names no program; what it holds is in the digest all the same.
+    return undefined;
   }
 }
 

@@ -5,7 +5,7 @@
 import { checkOptions, optionNames, systemWorld, type Tool, type ToolRegistry, toolRegistry } from "@statewright/core";
 import { watchFile } from "@statewright/host";
 import { type ConfigFile, type McpEntry, type PluginEntry, readConfig, unfitConfig } from "./config-file.ts";
-import { type ConfigTrust, checkTrusted } from "./config-trust.ts";
+import { type ConfigTrust, checkTrusted, isTrusted } from "./config-trust.ts";
 import { type HeldPlugin, heldPlugin } from "./held-plugin.ts";
 import type { McpCommonOptions, McpServer } from "./mcp/connect-mcp.ts";
 import { loadPlugin, type Plugin, type PluginOptions } from "./plugin.ts";
@@ -88,8 +88,10 @@ export async function loadTools(file: string, options: ToolConfigOptions = {}): 
   const unwatch = watch === false ? undefined : watchFile(file, { world, onEnd, onChange: () => onChange() });
   let current: Loaded;
   let registry: ToolRegistry;
+  const { trust } = options;
+  const mayStart = trust === undefined ? undefined : () => isTrusted(current.config, trust);
   try {
-    current = await load(await readConfig(file), options);
+    current = await load(await readConfig(file), options, mayStart);
     registry = await registryOf(current);
   } catch (error) {
     unwatch?.();
@@ -105,7 +107,7 @@ export async function loadTools(file: string, options: ToolConfigOptions = {}): 
     const config = await readConfig(file);
     if (!isAsked && config.text === tried) return unchanged;
     tried = config.text;
-    const next = await load(config, options, current);
+    const next = await load(config, options, mayStart, current);
     const change = await entered(registry, current, next);
     const gone = [...current.held].filter(([key]) => !next.held.has(key)).map(([, held]) => held);
     current = next;
@@ -156,14 +158,19 @@ export async function loadTools(file: string, options: ToolConfigOptions = {}): 
 }
 
 /** Start what a configuration names; what is at work already stays. Throws with nothing left that was started. */
-async function load(config: ConfigFile, options: ToolConfigOptions, before?: Loaded): Promise<Loaded> {
+async function load(
+  config: ConfigFile,
+  options: ToolConfigOptions,
+  mayStart: MayStart,
+  before?: Loaded,
+): Promise<Loaded> {
   if (options.trust !== undefined) await checkTrusted(config, options.trust);
   const isSame = before !== undefined && before.config.preset === config.preset;
   const preset = isSame ? before.preset : presetOf(config.file, config.preset, options.presets ?? {});
   const sources = [...config.plugins, ...config.mcp];
   const keys = keysOf(sources);
   const started = await Promise.allSettled(
-    sources.map((entry, index) => before?.held.get(keys[index] ?? "") ?? start(entry, config, options)),
+    sources.map((entry, index) => before?.held.get(keys[index] ?? "") ?? start(entry, config, options, mayStart)),
   );
   const held = new Map(
     started.flatMap((each, index) => (each.status === "fulfilled" ? [[keys[index] ?? "", each.value] as const] : [])),
@@ -183,13 +190,21 @@ function keysOf(plugins: readonly (PluginEntry | McpEntry)[]): readonly string[]
 
 type Held = HeldPlugin<Plugin | McpServer>;
 
-async function start(entry: PluginEntry | McpEntry, { folder }: ConfigFile, options: ToolConfigOptions): Promise<Held> {
+/** Whether what the configuration names is still what a person has said yes to: only then is a program that has ended started anew. */
+type MayStart = (() => Promise<boolean>) | undefined;
+
+async function start(
+  entry: PluginEntry | McpEntry,
+  { folder }: ConfigFile,
+  options: ToolConfigOptions,
+  mayStart: MayStart,
+): Promise<Held> {
   const { plugins, trust } = options;
   const world = plugins?.world ?? systemWorld();
-  if ("at" in entry) return connected(entry, folder, options);
+  if ("at" in entry) return connected(entry, folder, options, mayStart);
   const inheritEnv = plugins?.inheritEnv ?? trust === undefined;
   const plugin = await loadPlugin({ ...plugins, ...entry, inheritEnv, cwd: folder });
-  return heldPlugin(plugin, () => plugin.pid !== undefined, world);
+  return heldPlugin(plugin, () => plugin.pid !== undefined, world, mayStart);
 }
 
 /** The SDK of the protocol is loaded for those who use it. */
@@ -197,12 +212,13 @@ async function connected(
   { name, prefix, only, at }: McpEntry,
   folder: string,
   { mcp, plugins }: ToolConfigOptions,
+  mayStart: MayStart,
 ): Promise<Held> {
   const { connectMcp } = await import("./mcp/connect-mcp.ts");
   const world = mcp?.world ?? plugins?.world ?? systemWorld();
   const said = { ...mcp, name, prefix, world, ...(only === undefined ? {} : { only }) };
   const server = await connectMcp({ ...said, ...("command" in at ? { ...at, cwd: folder } : at) });
-  return heldPlugin(server, () => !server.isClosed, world);
+  return heldPlugin(server, () => !server.isClosed, world, "command" in at ? mayStart : undefined);
 }
 
 function isServer(source: Plugin | McpServer): source is McpServer {
@@ -266,6 +282,8 @@ function presetOf(
   throw unfitConfig(
     file,
     `names the preset "${name}", which there is not`,
-    `Presets are ${Object.keys(presets).join(", ") || "none: give them to loadTools"}`,
+    Object.keys(presets).length === 0
+      ? "There are none: give them to loadTools as presets"
+      : `Presets are ${Object.keys(presets).join(", ")}`,
   );
 }

@@ -1,9 +1,9 @@
 /** A plugin that a configuration names for a while: when it does so no longer, its calls go on to their ends first. */
-import type { Tool, ToolCall, ToolRuntime, World } from "@statewright/core";
+import { type Tool, type ToolCall, ToolError, type ToolRuntime, type World } from "@statewright/core";
 import type { Plugin } from "./plugin.ts";
 
 /** A plugin, or another source of tools that can be ended and begun anew. */
-export type ToolSource = Pick<Plugin, "tools" | "restart" | "close">;
+export type ToolSource = Pick<Plugin, "tools" | "restart" | "close" | "pid">;
 
 /** A plugin whose calls are counted. */
 export interface HeldPlugin<Source extends ToolSource = ToolSource> {
@@ -19,11 +19,15 @@ export interface HeldPlugin<Source extends ToolSource = ToolSource> {
   readonly close: () => Promise<void>;
 }
 
-/** Count the calls of a plugin; `isOpen` tells whether it was started and not ended. */
+/**
+ * Count the calls of a plugin; `isOpen` tells whether it was started and not ended. With `mayStart` a call that would start its
+ * program anew, after it has ended, asks that first: the program may be another one by now.
+ */
 export function heldPlugin<Source extends ToolSource>(
   plugin: Source,
   isOpen: () => boolean,
   { log }: Pick<World, "log">,
+  mayStart?: () => Promise<boolean>,
 ): HeldPlugin<Source> {
   let calls = 0;
   let isRetired = false;
@@ -53,6 +57,11 @@ export function heldPlugin<Source extends ToolSource>(
       call: async (state: unknown, runtime: ToolRuntime, call: ToolCall) => {
         calls += 1;
         try {
+          if (mayStart !== undefined && plugin.pid === undefined && (isRetired || !(await mayStart())))
+            throw new ToolError(
+              "denied",
+              "The program behind this tool has ended, and is not started again: nobody has said yes to it as it is now.",
+            );
           if (isRetired) await started();
           return await tool.call(state, runtime, call);
         } finally {

@@ -1,6 +1,12 @@
 /** Statewright plugins: tools from other processes, in any language. */
 export { type ConfigChange, type ConfiguredTools, loadTools, type ToolConfigOptions } from "./config.ts";
-export { type ConfigTrust, configTrust, type FoundConfiguration, foundConfiguration } from "./config-trust.ts";
+export {
+  type ConfigTrust,
+  configTrust,
+  type FoundConfiguration,
+  foundConfiguration,
+  isUntrustedConfiguration,
+} from "./config-trust.ts";
 export { ajvValidator, jsonSchema } from "./json-schema.ts";
 export { loadPlugin, type Plugin, type PluginOptions } from "./plugin.ts";
 export type { PluginCapability, PluginToolDefinition } from "./protocol.ts";

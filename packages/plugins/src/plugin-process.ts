@@ -63,11 +63,13 @@ export async function startPlugin(start: Start): Promise<PluginProcess> {
   const description = new Promise<PluginDescription | string>((resolve) => {
     described = resolve;
   });
+  let wrote = "";
   let read = (line: string): void => {
     const found = readDescription(line);
-    if (found === undefined)
+    if (found === undefined) {
+      if (wrote === "") wrote = `, and wrote "${short(line)}", which is no description`;
       world.log("warn", `the plugin "${command}" wrote a line that is no description`, { line: short(line) });
-    else described(found);
+    } else described(found);
   };
   let tooLong = (length: number): void =>
     described(`a line of it is longer than ${start.maxLineLength} characters (${length} so far)`);
@@ -95,10 +97,10 @@ export async function startPlugin(start: Start): Promise<PluginProcess> {
     throw failed(command, what, next.join(". ") || "Install it, or correct its path", cause);
   }
   const stopTimer = world.schedule.after(startTimeoutMs, () =>
-    described(`it did not describe itself within ${startTimeoutMs} ms`),
+    described(`it did not describe itself within ${startTimeoutMs} ms${wrote}`),
   );
   void running.result.then(
-    ({ exitCode, stderr: said }) => described(`it ended with exit code ${exitCode}${tail(said)}`),
+    ({ exitCode, stderr: said }) => described(`it ended with exit code ${exitCode}${wrote}${tail(said)}`),
     (thrown: unknown) =>
       described(`what took its output failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`),
   );

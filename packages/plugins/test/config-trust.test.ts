@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterEach, expect, test, vi } from "vitest";
 import {
   type ConfiguredTools,
@@ -153,4 +154,66 @@ test("MCP servers of a workspace are asked about like its plugins: programs, and
   ]);
   writeFileSync(join(folder, "plugin.mjs"), "another");
   expect((await foundConfiguration(file)).digest).not.toBe(digest);
+});
+
+test("the yes is also to programs that stand inside an argument, behind a variable of ours, or in a variable of theirs", async () => {
+  workspace();
+  const reference = ["$", "{OUR_PLACE}"].join("");
+  vi.stubEnv("OUR_PLACE", folder);
+  const hooks = join(folder, "hooks.mjs");
+  const words = [
+    { args: ["--import=./hooks.mjs", "plugin.mjs"] },
+    { args: ["-r./hooks.mjs", "plugin.mjs"] },
+    { args: [`${reference}/hooks.mjs`] },
+    { args: ["--import", pathToFileURL(hooks).href, "plugin.mjs"] },
+    { args: ["plugin.mjs"], env: { NODE_OPTIONS: "--no-warnings --import ./hooks.mjs" } },
+  ];
+  const unseen = [];
+  for (const word of words) {
+    writeFileSync(file, JSON.stringify({ tools: { plugins: [{ path: "node", ...word }] } }));
+    const digests = [];
+    for (const text of ["one", "another"]) {
+      writeFileSync(hooks, text);
+      digests.push((await foundConfiguration(file)).digest);
+    }
+    if (digests[0] === digests[1]) unseen.push(word);
+  }
+  vi.unstubAllEnvs();
+  expect(unseen).toEqual([]);
+});
+
+test("the yes is also to what is started where a folder is named", async () => {
+  workspace();
+  writeFileSync(file, JSON.stringify({ tools: { plugins: [{ path: "node", args: ["server"] }] } }));
+  const server = join(folder, "server");
+  mkdirSync(server, { recursive: true });
+  writeFileSync(join(server, "package.json"), JSON.stringify({ main: "." }));
+  const digests = new Set<string>();
+  for (const text of ["one", "another"]) {
+    writeFileSync(join(server, "index.js"), text);
+    digests.add((await foundConfiguration(file)).digest);
+  }
+  writeFileSync(join(server, "package.json"), JSON.stringify({ main: "run.mjs" }));
+  for (const text of ["one", "another"]) {
+    writeFileSync(join(server, "run.mjs"), text);
+    digests.add((await foundConfiguration(file)).digest);
+  }
+  expect(digests.size).toBe(4);
+});
+
+test("a program that has ended is started anew as long as it is what a person has said yes to", async () => {
+  workspace();
+  await configTrust(join(home, "trusted.json")).add(await foundConfiguration(file));
+  const { tools, plugins } = await load();
+  const end = async (): Promise<void> => {
+    process.kill(plugins[0]?.pid ?? 0);
+    await expect.poll(() => plugins[0]?.pid).toBeUndefined();
+  };
+  await end();
+  expect(await say(tools, {})).toBe("undefined");
+  await end();
+  rmSync(marker);
+  writeFileSync(join(folder, "plugin.mjs"), `import "node:fs"; ${readFileSync(join(folder, "plugin.mjs"), "utf8")}`);
+  expect(await say(tools, {})).toContain("nobody has said yes to it as it is now");
+  expect(existsSync(marker)).toBe(false);
 });

@@ -212,6 +212,16 @@ test("T44 a line without end is cut off at its limit, and the next call is answe
   expect(await say(tools, { say: "short" })).toBe("short");
 });
 
+test("a flood without a line's end ends the plugin at the limit, and no more of it is kept", async () => {
+  const { tools } = await load("echo");
+  const bytes = process.env["STATEWRIGHT_WHOLE"] === "1" ? 2 ** 30 : 2 ** 26;
+  const before = process.memoryUsage.rss();
+  const [flooded] = await answers(tools, [{ args: { say: "", flood: bytes } }]);
+  expect(textOf(flooded ?? fail())).toContain("longer than 16777216 characters");
+  expect(process.memoryUsage.rss() - before).toBeLessThan(2 ** 28);
+  expect(await say(tools, { say: "short" })).toBe("short");
+});
+
 test("S3.40 what cannot be loaded says its path and why, and no process stays", async () => {
   const world = virtualClock({ waitsForWork: false });
   await expect(loadPlugin("no-such-program")).rejects.toMatchObject({
@@ -228,6 +238,9 @@ test("S3.40 what cannot be loaded says its path and why, and no process stays", 
     code: "plugin_failed",
     message: expect.stringContaining("no description"),
   });
+  await expect(loadPlugin({ command: process.execPath, args: ["-e", "console.log('hello')"] })).rejects.toThrow(
+    'ended with exit code 0, and wrote "hello", which is no description',
+  );
   const silent = load("never-describes", { startTimeoutMs: 3_000, world });
   const told = expect(silent).rejects.toMatchObject({
     code: "plugin_failed",

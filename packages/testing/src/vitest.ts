@@ -28,6 +28,7 @@ export {
   type TestInput,
   type TestOptions,
   type TestRun,
+  type TestRunOf,
   type TestRunOptions,
   type TestStatus,
   testRun,

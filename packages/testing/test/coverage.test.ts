@@ -3,6 +3,7 @@ import process from "node:process";
 import coverage from "@statewright/testing/coverage";
 import { expect, test } from "vitest";
 import { createVitest, type Reporter } from "vitest/node";
+import { belowThreshold, leavingOut } from "../src/coverage/coverage-table.ts";
 
 const folder = join(import.meta.dirname, "support/covered");
 
@@ -41,4 +42,18 @@ test("the reporter collects from workers, says what no test came to, and fails a
 
     ERROR: the tests come to 83 % of the edges of the graph "shop", less than 90 %: never review → end"
   `);
+});
+
+test("what no test has to come to does not count, and a name that fits nothing is refused", () => {
+  const nothing = { nodes: [], edges: [], questions: [], tools: [], guards: [] };
+  const coverage = {
+    graph: "shop",
+    declared: { ...nothing, edges: ["review -> __end__", "ask -> review"], outline: { nodes: [], edges: [] } },
+    hits: { ...nothing, edges: ["ask -> review"] },
+  };
+  expect(belowThreshold([coverage], { edges: 90 })).toHaveLength(1);
+  expect(belowThreshold([leavingOut(coverage, ["review → end"])], { edges: 90 })).toEqual([]);
+  expect(() => leavingOut(coverage, ["review → ask"])).toThrow(
+    '`except` of the coverage names "review → ask", which the graph "shop" does not have. Name a part as the table',
+  );
 });

@@ -1,7 +1,22 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defineGraph, defineState, END, type Graph, list, memoryStore, resume, run, START } from "@statewright/core";
+import {
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  type Graph,
+  list,
+  type Message,
+  memoryStore,
+  messages,
+  resume,
+  run,
+  START,
+  secret,
+  toolNode,
+} from "@statewright/core";
 import { call, exportTest, replayRun, say, scriptedModel } from "@statewright/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -69,6 +84,32 @@ describe("a run of a desk, exported", () => {
       It went model → tools; recorded is model → tools → model]
     `);
   });
+});
+
+test("a run whose tools have secrets is exported and played without them", async () => {
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    input: z.object({}),
+    inject: { key: secret("BANK_KEY") },
+    run: () => "paid",
+  });
+  const bank = defineGraph({ name: "bank", state: defineState({ messages: messages() }) })
+    .nodes({ tools: toolNode({ tools: [pay] }) })
+    .edges({ [START]: "tools", tools: END });
+  const store = memoryStore();
+  const asks: Message = {
+    role: "assistant",
+    id: "m1",
+    finish: "calls",
+    content: [{ type: "call", id: "c1", name: "pay", args: {} }],
+  };
+  const input = { messages: [asks] };
+  await run(bank, { store, thread: "t", input, secrets: new Map([["BANK_KEY", "hush"]]) }).result;
+  const file = join(folder, "bank.test.ts");
+  const { recording } = await exportTest(store, "t", { graph: bank, file, from: "./bank.ts#bank" });
+  const recorded: unknown = JSON.parse(readFileSync(recording, "utf8"));
+  expect(await replayRun(bank, recorded)).toMatchObject({ status: "done", path: [["tools"]] });
 });
 
 describe("steps and answers", () => {

@@ -79,6 +79,15 @@ describe("a test of one node", () => {
     });
   });
 
+  test("says which channel needs a value where a test begins", async () => {
+    const bill = defineGraph({ name: "bill", state: defineState({ cents: z.number() }) })
+      .nodes({ pay: () => undefined })
+      .edges({ [START]: "pay", pay: END });
+    await expect(nodeTest(bill, "pay", {})).rejects.toThrow(
+      'invalid_input: the test begins without a value of the channel "cents"',
+    );
+  });
+
   test("a run may begin in the middle of its graph", async () => {
     const t = await testRun(review, { context, startAt: { node: "judge", state: { found: ["one"] } } });
     expect(t).toBeInState("judge.executing");

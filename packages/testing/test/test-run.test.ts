@@ -18,7 +18,7 @@ import {
   toolNode,
 } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
-import { testRun } from "@statewright/testing/vitest";
+import { type TestRunOf, testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 
@@ -426,7 +426,11 @@ describe("more that a test may do with a run", () => {
     );
     const t = await testRun(shop, { input: words, model });
     await t.until("interrupted");
-    const twin = await t.twin();
+    const twin: TestRunOf<typeof shop> = await t.twin();
+    await expect(twin.finish()).rejects.toThrow("go on with resume()");
+    // @ts-expect-error an answer that does not fit
+    const wrong = (): Promise<void> => twin.resume({ approve: "no" });
+    expect(wrong).toBeTypeOf("function");
     await twin.resume({ approve: false });
     expect([twin.status, t.status]).toEqual(["done", "waiting"]);
     await t.resume({ approve: true });

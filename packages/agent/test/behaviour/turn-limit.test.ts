@@ -198,5 +198,14 @@ describe("an afterAgent hook that always goes on", () => {
     expect(await at(behind)).toContain(
       'the middleware "writes" wrote messages behind the end of an agent by "guard", which is final',
     );
+    // What was refused is not written, whoever hears of it.
+    const deaf: Middleware["afterAgent"] = (at_, runtime) => {
+      try {
+        void behind(at_, runtime);
+      } catch {
+        return undefined;
+      }
+    };
+    expect(await at(deaf)).toBe("No.");
   });
 });

@@ -169,8 +169,13 @@ describe("a tool that wants a person to be asked before each call", () => {
     expect(log).toEqual(["paid"]);
   });
 
-  test("is taken where middleware asks, or decides about calls by itself, and where a policy decides", () => {
-    const own = defineMiddleware({ name: "own", beforeTool: () => undefined });
+  test("is refused where a hook about calls does not say that it asks: it may be a log", () => {
+    const log = defineMiddleware({ name: "log", beforeTool: () => undefined });
+    expect(() => agentWith([log])).toThrow("no middleware of the agent asks anybody");
+  });
+
+  test("is taken where middleware asks, and where a policy decides", () => {
+    const own = defineMiddleware({ name: "own", asks: ["approve"], beforeTool: () => undefined });
     for (const middleware of [[confirmTools()], [own], [guardUntrusted({ action: "ask" })]])
       expect(agentWith(middleware).name).toBe("desk");
     expect(createAgent({ name: "desk", model, tools: [tool("policy")] }).name).toBe("desk");

@@ -9,7 +9,7 @@ import { parseWith } from "../base/schema.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { type ApprovalAnswer, type ApprovalVerdict, approval, inDoubtKey } from "../tool/approval.ts";
 import type { Expiry } from "../tool/interrupt.ts";
-import { type AskOptions, type BeforeToolDecision, type Middleware, mayAskAboutCalls } from "../tool/middleware.ts";
+import { type AskOptions, asksAboutCalls, type BeforeToolDecision, type Middleware } from "../tool/middleware.ts";
 import { jsonSchemaOf, modelToolOf } from "../tool/model-tool.ts";
 import { resultOf, resultOfError, type ToolResult } from "../tool/result.ts";
 import type { Tool } from "../tool/tool.ts";
@@ -34,7 +34,7 @@ const mostRounds = 8;
 
 /** Ask the before hooks, first to last, until they agree about arguments that stay as they are. */
 export function decide(call: CallAtWork, tool: Tool<never, never>): Decided | Promise<Decided> {
-  if (tool.spec.safety.confirm === "always" && call.node.unconfirmed === "deny" && !hooks(call).some(mayAskAboutCalls))
+  if (tool.spec.safety.confirm === "always" && call.node.unconfirmed === "deny" && !hooks(call).some(asksAboutCalls))
     return nobodyAsked(call, tool);
   const asks = hooks(call).some(({ beforeTool }) => beforeTool !== undefined);
   return asks ? decideInRounds(call, tool) : letThrough(call, tool);

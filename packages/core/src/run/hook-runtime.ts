@@ -89,8 +89,9 @@ export function runtimeFor(at: HooksAtWork, middleware: Middleware): ModelHookRu
       ...hookRuntime(session, scope, at.effect, middleware, at.held),
       model: at.model,
       write: (update: Readonly<Record<string, unknown>>) => {
-        at.writes.push(...readHookWrites(session, scope, middleware, update));
-        if (at.phase === "final") refuseWordsBehind(at, middleware);
+        const writes = readHookWrites(session, scope, middleware, update);
+        if (at.phase === "final") refuseWordsBehind(at, middleware, writes);
+        at.writes.push(...writes);
       },
       end: (text: string, ended: AgentEnd): undefined => {
         at.ending ??= readEnding(at, middleware, text, ended);
@@ -153,8 +154,12 @@ function readEnding(at: HooksAtWork, { name }: Middleware, text: unknown, ended:
 }
 
 /** A message behind an end that a hook or a limit has made would let the agent go on all the same. */
-function refuseWordsBehind({ session, scope, said, writes }: HooksAtWork, { name }: Middleware): void {
-  const messages = stateAsWritten(session, scope, [...said, ...writes])["messages"] as readonly Message[];
+function refuseWordsBehind(
+  { session, scope, said, writes: before }: HooksAtWork,
+  { name }: Middleware,
+  writes: readonly Write[],
+): void {
+  const messages = stateAsWritten(session, scope, [...said, ...before, ...writes])["messages"] as readonly Message[];
   if (endOf(messages) !== undefined) return;
   const by = endOf(stateAsWritten(session, scope, said)["messages"] as readonly Message[])?.by;
   throw new StatewrightError("invalid_update", {

@@ -123,10 +123,14 @@ export function modelAttempts(
     let model = asked;
     for (let failures = 1, retries = 0; ; failures++) {
       const ended = beforeRequest && (await heldBack(model, request));
-      if (lost.length > 0) {
-        await recordAsked(session, task, key, lost, model.id);
-        scope.signal().throwIfAborted();
-      }
+      if (lost.length > 0)
+        try {
+          await recordAsked(session, task, key, lost, model.id);
+          scope.signal().throwIfAborted();
+        } catch (error) {
+          ended?.(undefined);
+          throw error;
+        }
       let thrown: unknown;
       try {
         const reply = await once(model, request);

@@ -38,8 +38,8 @@ export function callKey(id: string): string {
   return taken.test(id) ? `call:${id}` : id;
 }
 
-/** The places of tasks, of hooks and of other such calls, and what ends the id of a question about a doubt. */
-const taken = new RegExp(`^(?:$|${afterCalls}:|call:)|:${inDoubtKey}$`);
+/** The places of tasks, of hooks, of graphs that calls run and of other such calls, and what ends the id of a question about a doubt. */
+const taken = new RegExp(`^(?:$|${afterCalls}:|call:|\\d+/)|:${inDoubtKey}$|/elsewhere$`);
 
 /** The ids of the calls that were answered behind this message; nothing where none was. */
 function answeredAfter(messages: readonly Message[], index: number): ReadonlySet<string> | undefined {

@@ -24,17 +24,26 @@ async function callEach(
   request: ModelRequest,
 ): Promise<RequestEnded> {
   const told: RequestEnded[] = [];
-  for (const hooks of middleware) {
-    const { beforeRequest } = hooks;
-    if (beforeRequest === undefined) continue;
-    const runtime = hookRuntime(session, scope, effect, hooks, held);
-    const ended: unknown = await callHook(hooks, "beforeRequest", () => beforeRequest({ model: id, request }, runtime));
-    if (typeof ended === "function") told.push(logged(session, hooks, ended as RequestEnded));
-    scope.signal().throwIfAborted();
-  }
-  return (usage: Usage | undefined) => {
+  const tellAll = (usage: Usage | undefined): void => {
     for (const ended of told) ended(usage);
   };
+  try {
+    for (const hooks of middleware) {
+      const { beforeRequest } = hooks;
+      if (beforeRequest === undefined) continue;
+      const runtime = hookRuntime(session, scope, effect, hooks, held);
+      const ended: unknown = await callHook(hooks, "beforeRequest", () =>
+        beforeRequest({ model: id, request }, runtime),
+      );
+      if (typeof ended === "function") told.push(logged(session, hooks, ended as RequestEnded));
+      scope.signal().throwIfAborted();
+    }
+  } catch (error) {
+    // The request does not go out: what the hooks before have taken for it, they give back.
+    tellAll(undefined);
+    throw error;
+  }
+  return tellAll;
 }
 
 /** What it throws comes too late for the request: it is logged. */

@@ -150,7 +150,7 @@ function needsMigration(
   const { node, channel, path } = misfits.length === 1 && first !== undefined ? first : {};
   return new StatewrightError("needs_migration", {
     what: `the thread "${thread}" was written by version ${version} of the graph "${graph.name}" and does not fit version ${graph.version}: ${sayAll(misfits)}`,
-    next: "Give the migration from there with migrations, or the older graph with older; nothing is lost, and answers are not taken before",
+    next: `Give ${misfits.some(({ kind }) => kind === "tool") ? "it the tool that was called, " : ""}the migration from there with migrations, or the older graph with older; nothing is lost, and answers are not taken before`,
     place: {
       graph: graph.name,
       thread,

@@ -137,7 +137,7 @@ type Awaitable<Value> = Value | Promise<Value>;
 export interface Middleware<Context = unknown, State = unknown, Interrupts extends InterruptShape = InterruptShape> {
   readonly name: string;
   readonly required?: boolean;
-  /** The keys of the questions that it asks about calls: a graph without them is refused where it is defined. An empty list: it asks none. */
+  /** The keys of the questions that it asks about calls: a graph without them is refused where it is defined. Only middleware that states one counts as asking where a tool says `confirm: "always"`. */
   readonly asks?: readonly string[];
   /** Channels that it keeps its facts in, written by its hooks and the `command` of results; agents add them to their state, graphs declare them. */
   readonly channels?: Readonly<Record<string, Channel>>;
@@ -349,9 +349,9 @@ function noMiddleware(given: string): StatewrightError {
   });
 }
 
-/** Whether its `beforeTool` hook could ask a person about a call; one that says `asks: []` could not. */
-export function mayAskAboutCalls(middleware: Middleware | undefined): boolean {
-  return middleware?.beforeTool !== undefined && middleware.asks?.length !== 0;
+/** Whether it says that its `beforeTool` hook asks a person about calls: a hook that says nothing may be a log. */
+export function asksAboutCalls(middleware: Middleware | undefined): boolean {
+  return middleware?.beforeTool !== undefined && (middleware.asks?.length ?? 0) > 0;
 }
 
 const allowed: BeforeToolDecision = Object.freeze({ action: "allow" });

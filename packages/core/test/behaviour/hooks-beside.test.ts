@@ -277,3 +277,36 @@ test("a filter that throws lets nothing through, is logged, and does not harm th
   expect(events.filter(({ type }) => type === "message.delta")).toEqual([]);
   expect([pieces.join(""), last(state.messages)]).toMatchObject(["hello you there", { role: "assistant" }]);
 });
+
+test("a hook that has let a request begin hears of its end also where another one keeps it from going out", async () => {
+  const log: string[] = [];
+  const slots: Middleware = {
+    name: "slots",
+    beforeRequest: () => {
+      log.push("taken");
+      return () => {
+        log.push("given back");
+      };
+    },
+  };
+  const closed: Middleware = {
+    name: "closed",
+    required: true,
+    beforeRequest: () => {
+      throw new Error("nobody is let through");
+    },
+  };
+  const graph = defineGraph({
+    name: "kept",
+    state: defineState({ messages: messages() }),
+    middleware: [slots, closed],
+  })
+    .nodes({
+      ask: async ({ messages: list }, { model: ask }) => ({
+        messages: [await ask({ model: talker("large", ["never"]), request: { messages: list, tools: [] } })],
+      }),
+    })
+    .edges({ [START]: "ask", ask: END });
+  await expect(run(graph, { input: { messages: [user("u", "hi")] } }).result).rejects.toThrow("nobody is let through");
+  expect(log).toEqual(["taken", "given back"]);
+});

@@ -163,6 +163,8 @@ export function graphCalls({ graphs, secrets, store, limits, world }: GraphCallO
   async function follow(place: Place, start: () => RunHandle<object>): Promise<Answer> {
     const { stored, request } = place;
     const { signal } = request;
+    // Two calls may have looked at the same moment, when nothing was at work.
+    if (atWork.has(stored)) return failure(`${named(place)} is at work already. ${howToGoOn(place)}`);
     const handle = start();
     atWork.set(stored, handle);
     const stopTelling = tellProgress(handle, request, lineOfGraph);
@@ -219,7 +221,7 @@ export function graphCalls({ graphs, secrets, store, limits, world }: GraphCallO
     const text = typeof given === "string" ? given : JSON.stringify(given);
     if (Buffer.byteLength(text) > limits.resultBytes)
       return failure(`${named(place)} is done, and gave more than this server hands out.`);
-    return reported(place, "done", [text, `${named(place)} is done. Give the thread to go on with it.`], {
+    return reported(place, "done", [text, `\n${named(place)} is done. Give the thread to go on with it.`], {
       output: given,
     });
   }

@@ -26,6 +26,8 @@ const mostSessions = 1_024;
 export function httpSessions(served: Served): Sessions {
   const { limits, world } = served;
   const sessions = new Map<string, Session>();
+  /** The clients of sessions that are being opened: many may come at the same moment. */
+  const opening: string[] = [];
 
   async function serve(request: Request, message: unknown, caller: McpCaller): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
@@ -40,6 +42,14 @@ export function httpSessions(served: Served): Sessions {
   async function open(request: Request, message: unknown, caller: McpCaller): Promise<Response> {
     if (!isOpening(message)) return refused(400, "Bad Request: Mcp-Session-Id header is required");
     if (!(await makeRoom(caller))) return refused(503, "Too many sessions: end one, or come again later");
+    try {
+      return await opened(request, message, caller);
+    } finally {
+      opening.splice(opening.indexOf(caller.id), 1);
+    }
+  }
+
+  async function opened(request: Request, message: unknown, caller: McpCaller): Promise<Response> {
     const connection = connectionFor(served, caller);
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
@@ -58,17 +68,23 @@ export function httpSessions(served: Served): Sessions {
 
   /**
    * Whether there is room for one more session of a client. What nobody has used for long goes; where a client has too many,
-   * its oldest without a call at work does, and whoever comes back to that opens another, as the protocol has it.
+   * its oldest without a call at work does, and whoever comes back to that opens another, as the protocol has it. What there
+   * is room for is counted as `opening`.
    */
   async function makeRoom(caller: McpCaller): Promise<boolean> {
     const idleSince = world.clock.monotonic() - limits.sessionIdleMs;
     const resting = [...sessions].filter(([, { calls }]) => calls() === 0).sort(([, a], [, b]) => a.usedAt - b.usedAt);
     for (const [id, session] of resting) if (session.usedAt <= idleSince) await end(id, session);
-    const own = [...sessions].filter(([, session]) => session.caller === caller.id);
-    if (own.length < limits.sessions && sessions.size < mostSessions) return true;
-    const oldest = resting.find(([id, session]) => session.caller === caller.id && sessions.has(id));
-    if (oldest === undefined) return false;
-    await end(...oldest);
+    const own = [...[...sessions.values()].map((session) => session.caller), ...opening].filter(
+      (id) => id === caller.id,
+    );
+    const isFull = own.length >= limits.sessions || sessions.size + opening.length >= mostSessions;
+    const oldest = isFull
+      ? resting.find(([id, session]) => session.caller === caller.id && sessions.has(id))
+      : undefined;
+    if (isFull && oldest === undefined) return false;
+    opening.push(caller.id);
+    if (oldest !== undefined) await end(...oldest);
     return true;
   }
 

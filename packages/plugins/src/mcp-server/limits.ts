@@ -17,7 +17,7 @@ export interface McpLimits {
   readonly callMs: number;
   /** Milliseconds in which a person must have answered. Default 600,000. */
   readonly answerMs: number;
-  /** Calls of tools that may wait for people at the same time; the oldest are given up for newer ones. Default 256. */
+  /** Calls of tools that may wait for people at the same time; of more, the oldest of the client with the most is given up. Default 256. */
   readonly waiting: number;
   /** Bytes of the data that one result may hold beside what is shown to a model. Default 1,048,576. */
   readonly resultBytes: number;

@@ -149,8 +149,14 @@ function inputOf(name: string, graph: Graph): ToolInput {
           : said;
     if (kind !== "ephemeral" && initial() === undefined) required.push(channel);
   }
-  // What its channels take is checked when they are given.
-  return { jsonSchema: { type: "object", properties, required, additionalProperties: false }, validate: () => [] };
+  return {
+    jsonSchema: { type: "object", properties, required, additionalProperties: false },
+    // What its channels take is checked when they are given. A conversation is not a host's to make up: calls stand in it.
+    validate: (args) =>
+      Object.keys(args as object)
+        .filter((channel) => !Object.hasOwn(properties, channel))
+        .map((path) => ({ path, message: "is not taken" })),
+  };
 }
 
 const messageInput: ToolInput = {

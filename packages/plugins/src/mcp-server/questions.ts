@@ -13,9 +13,12 @@ type Field = Form["properties"][string];
 
 const approvalSchema: string = JSON.stringify(jsonSchemaOf(approval));
 
-/** Whether a question is about a call that people are to confirm, or about one that may have happened: no model answers it. */
+/**
+ * Whether a question is about a call that people are to confirm, about one that may have happened, or one of another server
+ * to its user: no model answers it.
+ */
 export function isForPeople({ key, schema }: OpenInterrupt): boolean {
-  return JSON.stringify(schema) === approvalSchema || key === "in_doubt" || key.endsWith(".in_doubt");
+  return JSON.stringify(schema) === approvalSchema || /(?:^|\.)(?:in_doubt|elicit)$/.test(key);
 }
 
 /** Answers by the ids of questions, and the questions that nobody answered. */

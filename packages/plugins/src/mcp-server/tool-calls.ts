@@ -78,8 +78,8 @@ export function toolCalls(options: ToolCallOptions): ToolCalls {
   const { store, limits, world, secrets, contextFor } = options;
   const registry = isRegistry(options.tools) ? options.tools : toolRegistry(options.tools);
   const graph = graphOf(registry, options.middleware);
-  /** Threads of calls that wait for people, oldest first. */
-  const waiting = new Set<string>();
+  /** Threads of calls that wait for people, oldest first, and whose they are. */
+  const waiting = new Map<string, string>();
 
   async function begin(
     name: string,
@@ -169,7 +169,7 @@ export function toolCalls(options: ToolCallOptions): ToolCalls {
         const asks = request.canAsk ? askFor(name, ended.interrupts, call.id) : undefined;
         if (asks === undefined) return failure(cannotAsk(name, request.canAsk));
         keep = true;
-        await hold(thread);
+        await hold(thread, request.caller);
         return asks;
       }
       if (limit.signal.aborted) return failure(tooLong(name, limits.callMs));
@@ -188,11 +188,11 @@ export function toolCalls(options: ToolCallOptions): ToolCalls {
     return mcpResult(registry.get(name), given, call);
   }
 
-  /** Remember that a call waits; the oldest are given up where too many do. */
-  async function hold(thread: string): Promise<void> {
-    waiting.add(thread);
-    for (const oldest of waiting) {
-      if (waiting.size <= limits.waiting) return;
+  /** Remember that a call waits. Where too many do, the oldest of the client with the most is given up: nobody crowds others out. */
+  async function hold(thread: string, caller: McpCaller): Promise<void> {
+    waiting.set(thread, caller.id);
+    while (waiting.size > limits.waiting) {
+      const oldest = oldestOfMost(waiting);
       waiting.delete(oldest);
       await forget(oldest);
     }
@@ -224,10 +224,18 @@ export function toolCalls(options: ToolCallOptions): ToolCalls {
     call: (name, args, request) =>
       request.state === undefined ? begin(name, args, request) : goOn(name, request.state, request),
     close: async () => {
-      for (const thread of waiting) await forget(thread);
+      for (const thread of waiting.keys()) await forget(thread);
       waiting.clear();
     },
   };
+}
+
+/** The first thread of the client that has the most. */
+function oldestOfMost(waiting: ReadonlyMap<string, string>): string {
+  const threads = new Map<string, string[]>();
+  for (const [thread, caller] of waiting) threads.set(caller, [...(threads.get(caller) ?? []), thread]);
+  const [most = []] = [...threads.values()].sort((a, b) => b.length - a.length);
+  return most[0] ?? "";
 }
 
 interface AtWork {
@@ -252,7 +260,7 @@ function mcpToolOf(tool: Tool<CallState>): McpTool {
 }
 
 function graphOf(registry: ToolRegistry<CallState>, given: readonly Middleware[]): Graph {
-  const middleware = given.some(mayAsk) ? given : [...given, confirms];
+  const middleware = given.some(asksPeople) ? given : [...given, confirms];
   const channels: StateShape = Object.assign({}, ...middleware.map((each) => each.channels));
   const questions: InterruptShape = Object.assign({}, ...middleware.map((each) => each.interrupts));
   const clients = [...registry.tools().values()].filter(({ spec }) => spec.client === true);
@@ -269,8 +277,9 @@ function graphOf(registry: ToolRegistry<CallState>, given: readonly Middleware[]
     .edges({ [START]: "tools", tools: END }) as Graph;
 }
 
-function mayAsk({ beforeTool, asks }: Middleware): boolean {
-  return beforeTool !== undefined && asks?.length !== 0;
+/** Whether middleware says that it asks people about calls. One that says nothing may only look at them. */
+function asksPeople({ beforeTool, asks = [] }: Middleware): boolean {
+  return beforeTool !== undefined && asks.length > 0;
 }
 
 /** Where no middleware asks, tools that want a person's yes get one or are not run. */

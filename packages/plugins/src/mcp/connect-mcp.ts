@@ -208,7 +208,11 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
   const { name, timeoutMs, world } = check(options);
   const { restart = "lazy", maxRestarts = defaults.maxRestarts } = options;
   const asks = options.elicitation === "ask";
-  let onToolsChanged = (): void => undefined;
+  /** Whether the server says that its tools are others since they were listed. */
+  let isDirty = false;
+  let onToolsChanged = (): void => {
+    isDirty = true;
+  };
   const start = startOf(options, world, () => onToolsChanged());
   let session: McpSession | undefined = await openSession(start);
   let starting: Promise<McpSession> | undefined;
@@ -254,11 +258,13 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
 
   /** See what the server says of its tools now, and have it decided. */
   async function compare(with_: McpSession): Promise<void> {
+    const seen = with_.pins;
     change = changeOf(pins, ofInterest(with_));
     if (change === undefined) return;
     world.log("warn", `the MCP server "${name}" describes other tools than before`, { ...change });
     const isTaken = await decided(change);
-    if (isTaken && session === with_) take(with_);
+    // A yes is for what it was said to: what the server has described since is asked about by itself.
+    if (isTaken && session === with_ && changeOf(seen, with_.pins) === undefined) take(with_);
   }
 
   async function decided(of: McpChange): Promise<boolean> {
@@ -371,10 +377,11 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
 
   /** A server that says so again and again is listed once at a time. */
   let isListing = false;
-  let isDirty = false;
+  /** While the first definitions are decided about no others come in their place. */
+  let hasBegun = false;
   onToolsChanged = (): void => {
     isDirty = true;
-    if (isListing) return;
+    if (isListing || !hasBegun) return;
     isListing = true;
     void relist();
   };
@@ -403,6 +410,8 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
     if (known !== undefined && !(await decided(known))) throw otherThanPinned(name, known);
     refuseUnknown(making, session.definitions);
     made = toolsFrom(session);
+    hasBegun = true;
+    if (isDirty) onToolsChanged();
   } catch (error) {
     isClosed = true;
     await session.close();

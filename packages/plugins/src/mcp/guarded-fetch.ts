@@ -19,14 +19,8 @@ export interface GuardedFetchOptions {
 }
 
 /** A fetch of the Streamable HTTP transport. Redirects are not followed: who asked sees them. */
-export function guardedFetch({
-  url: server,
-  headers: own,
-  allowPrivate,
-  maxBytes,
-  timeoutMs,
-  world,
-}: GuardedFetchOptions): FetchLike {
+export function guardedFetch({ url: server, headers: own, ...bounds }: GuardedFetchOptions): FetchLike {
+  const { allowPrivate, maxBytes, timeoutMs, world } = bounds;
   return async (target, init = {}) => {
     const url = new URL(target);
     const { method = "GET", signal } = init;

@@ -99,7 +99,7 @@ const mostRounds = 16;
 
 /** Open a connection. Throws `mcp_failed`, and nothing of it is left then. */
 export async function openSession(start: SessionStart): Promise<McpSession> {
-  const { name, world, startTimeoutMs } = start;
+  const { world, startTimeoutMs } = start;
   const stop = new AbortController();
   let stopTimer = (): void => undefined;
   const startTimer = (): void => {
@@ -126,7 +126,7 @@ export async function openSession(start: SessionStart): Promise<McpSession> {
     // How a process ended says more than that its pipe was closed.
     const how = start.transport.kind === "stdio" ? opened.at(-1)?.ended() : undefined;
     await Promise.all(opened.map((transport) => transport.stop()));
-    throw failed(name, stop.signal.aborted ? stop.signal.reason : cause, how);
+    throw failed(start, stop.signal.aborted ? stop.signal.reason : cause, how);
   }
 }
 
@@ -478,13 +478,17 @@ function textOfLog(data: unknown): string {
   return typeof data === "string" ? data : JSON.stringify(data);
 }
 
-function failed(name: string, cause: unknown, ended: string | undefined): StatewrightError {
+function failed({ name, transport }: SessionStart, cause: unknown, ended: string | undefined): StatewrightError {
   const why = ended ?? (cause instanceof Error ? cause.message : String(cause));
+  const look =
+    transport.kind === "stdio"
+      ? "Start it by hand, and look at what it writes"
+      : "Look at its url, and at its token in headers or authProvider";
   const next = isUnauthorized(cause)
     ? "Give an authProvider that knows a token, and authorizationCode where a person has to log in"
     : isHostError(cause) && cause.code === "denied"
       ? "Give a public address, or name the private one in allowPrivate"
-      : 'Start it by hand, and look at what it writes; a server of a later revision needs protocol: "auto"';
+      : `${look}; a server of a later revision needs protocol: "auto"`;
   return new StatewrightError("mcp_failed", {
     what: `the MCP server "${name}" could not be reached: ${cutShort(why).replace(/\.$/, "")}`,
     next,

@@ -162,10 +162,12 @@ function toolOf(document: Document, found: FoundOperation, options: OpenApiOptio
   const { operation } = found;
   const { id, method, path } = operation;
   const { auth = {}, baseUrl, idempotencyKey = false, prefix, maxRedirects = 0 } = options;
-  const plan = planOf(document, found, { baseUrl, auth });
+  const takesKey = idempotencyKey !== false && (method === "POST" || method === "PATCH");
+  const keyHeader = takesKey ? (typeof idempotencyKey === "string" ? idempotencyKey : "idempotency-key") : undefined;
+  const ownHeaders = [...Object.keys(options.headers ?? {}), ...(keyHeader === undefined ? [] : [keyHeader])];
+  const plan = planOf(document, found, { baseUrl, auth, ownHeaders });
   checkHome(document, plan, baseUrl, operation);
   const nature = natureOf(method);
-  const takesKey = idempotencyKey !== false && (method === "POST" || method === "PATCH");
   const originalName = id ?? `${method.toLowerCase()} ${path}`;
   const name = snakeCaseOf([prefix, options.names?.(operation) ?? originalName].filter(Boolean).join("_"));
   const own = options.tool?.(operation) ?? {};
@@ -184,7 +186,6 @@ function toolOf(document: Document, found: FoundOperation, options: OpenApiOptio
     safety: { access: nature.access, network: hosts, filesystem: "none", ...own.safety },
     timeoutMs,
   });
-  const keyHeader = takesKey ? (typeof idempotencyKey === "string" ? idempotencyKey : "idempotency-key") : undefined;
   const call = async (_state: unknown, runtime: ToolRuntime, { args }: ToolCall): Promise<unknown> => {
     const credentials = openCredentials(plan.credentials, (runtime.injected ?? {}) as InjectedSecrets);
     const asked: Asked = { name: nameOf(operation), effect, credentials, now: runtime.clock.now() };

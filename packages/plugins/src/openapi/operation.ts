@@ -95,17 +95,24 @@ export function operationsOf(document: Document, filter: OperationFilter): reado
 export function planOf(
   document: Document,
   { operation, part, pathPart }: FoundOperation,
-  options: { readonly baseUrl: string | undefined; readonly auth: Readonly<Record<string, OpenApiAuth>> | false },
+  options: {
+    readonly baseUrl: string | undefined;
+    readonly auth: Readonly<Record<string, OpenApiAuth>> | false;
+    /** Headers that are sent anyway: none of them is the model's to give. */
+    readonly ownHeaders: readonly string[];
+  },
 ): RequestPlan {
   const where = nameOf(operation);
-  const schemas = schemaReader(document);
+  const schemas = schemaReader(document, where);
+  const ownHeaders = new Set(options.ownHeaders.map((name) => name.toLowerCase()));
   const credentials = credentialsOf(document, part["security"], options.auth, where);
   const parameters = parametersOf(
     document,
     [pathPart["parameters"], part["parameters"]],
     schemas,
     where,
-    (place, name) => isCredential(credentials, place, name),
+    (place, name) =>
+      isCredential(credentials, place, name) || (place === "header" && ownHeaders.has(name.toLowerCase())),
   );
   const body = bodyOf(document, part["requestBody"], schemas, where);
   checkPath(document, operation, parameters, where);

@@ -50,6 +50,12 @@ export async function requestOf(
     body === undefined || given["body"] === undefined ? undefined : await sentBody(body, given["body"], runtime);
   if (sent !== undefined) headers.set("content-type", sent.type);
   if (keyHeader !== undefined) headers.set(keyHeader.toLowerCase(), keyText(runtime.idempotencyKey));
+  for (const { put } of credentials) {
+    // Members of an object are named by the model.
+    const own = `${encoded(put.name)}=`;
+    if ((put.in === "query" ? query : put.in === "cookie" ? cookies : []).some((pair) => pair.startsWith(own)))
+      throw ToolError.invalidArgs(`An argument would set "${put.name}", which is not yours to give.`);
+  }
   for (const { put, text } of credentials) {
     if (put.in === "header") headers.set(put.name.toLowerCase(), text);
     else if (put.in === "query") query.push(`${encoded(put.name)}=${encoded(text)}`);

@@ -36,6 +36,9 @@ const notes = new Set(["description", "title", "deprecated", "default", "example
 
 const deepest = 100;
 
+/** How deep a schema may be once what it refers to stands in it. */
+const deepestPlaced = 500;
+
 /** A schema that is referred to. */
 interface Definition {
   readonly name: string;
@@ -45,8 +48,8 @@ interface Definition {
   schema: Json;
 }
 
-/** A reader for one operation. */
-export function schemaReader(document: Document): SchemaReader {
+/** A reader for one operation, `where` being its name. */
+export function schemaReader(document: Document, where: string): SchemaReader {
   const byRef = new Map<string, Definition>();
   const taken = new Set<string>();
   const pending: { readonly definition: Definition; readonly ref: string; readonly place: string }[] = [];
@@ -94,19 +97,20 @@ export function schemaReader(document: Document): SchemaReader {
   };
 
   /** With what is referred to once in its place. No such definition contains itself: it would be referred to twice. */
-  const placed = (schema: Json): Json => {
-    if (Array.isArray(schema)) return schema.map(placed);
+  const placed = (schema: Json, depth: number): Json => {
+    if (depth > deepestPlaced) throw unfitPart(document, where, `has a schema of more than ${deepestPlaced} levels`);
+    if (Array.isArray(schema)) return schema.map((each) => placed(each, depth + 1));
     if (!isObject(schema)) return schema;
     const definition = references.get(schema);
     if (definition?.isMovable === true) {
       const { $ref: _ref, ...beside } = schema as JsonObject;
-      const target = placed(definition.schema);
+      const target = placed(definition.schema, depth + 1);
       return Object.keys(beside).length === 0 ? target : { ...(target as JsonObject), ...beside };
     }
-    return placedIn(schema as JsonObject);
+    return placedIn(schema as JsonObject, depth);
   };
-  const placedIn = (schemas: JsonObject): JsonObject =>
-    Object.fromEntries(Object.entries(schemas).map(([word, said]) => [word, placed(said)]));
+  const placedIn = (schemas: JsonObject, depth = 0): JsonObject =>
+    Object.fromEntries(Object.entries(schemas).map(([word, said]) => [word, placed(said, depth + 1)]));
 
   return {
     read: (schema, place) => read(schema, place, 0),

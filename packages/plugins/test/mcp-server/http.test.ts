@@ -339,6 +339,38 @@ async function shareNothing(generation: Generation): Promise<void> {
   expect((await ann.call("trip_continue", { thread: "t" })).isError).not.toBe(true);
 }
 
+test("a client that has many questions open crowds out its own, and none of another client", async () => {
+  const ran: string[] = [];
+  const send = defineTool({
+    name: "send",
+    description: "Send.",
+    input: z.object({ to: z.string() }),
+    safety: { access: "write", confirm: "always" },
+    run: ({ to }) => {
+      ran.push(to);
+      return "Sent";
+    },
+  });
+  const mcp = serveMcp({ name: "post", version: "1.0.0", tools: [send], limits: { waiting: 3 } });
+  onTestFinished(() => mcp.close());
+  const tokens = { ann: `${token}-of-ann`, ben: `${token}-of-ben` };
+  const { url } = await mcp.listen({ port: 0, tokens });
+  const ask = async (by: string, to: string) => {
+    const { requestState, inputRequests } = (await fetchRpc(url, by, "send", { to }, {})).result;
+    const [id = ""] = Object.keys(inputRequests);
+    const inputResponses = { [id]: { action: "accept", content: { approved: true } } };
+    return async () =>
+      (await fetchRpc(url, by, "send", { to }, { requestState, inputResponses })).result.isError === true;
+  };
+  const hers = await ask(tokens.ann, "ann's");
+  const his = [];
+  for (const nth of [1, 2, 3, 4, 5]) his.push(await ask(tokens.ben, `ben's ${nth}`));
+  expect(await hers()).toBe(false);
+  expect(await his[2]?.()).toBe(true);
+  expect(await his[4]?.()).toBe(false);
+  expect(ran).toEqual(["ann's", "ben's 5"]);
+});
+
 async function fetchRpc(
   url: string,
   by: string,

@@ -242,3 +242,28 @@ describe.each(["2025", "2026"] as const)("a client of %s", (generation) => {
     await expect.poll(() => stopped, patient).toEqual(["its signal fired"]);
   });
 });
+
+test("middleware that only looks at calls takes the question about a call that a person must confirm from nobody", async () => {
+  paid.length = 0;
+  const seen: string[] = [];
+  const mcp = serveMcp({
+    name: "shop",
+    version: "1.0.0",
+    tools: [wipe],
+    middleware: [
+      defineMiddleware({
+        name: "log",
+        beforeTool: ({ call }) => {
+          seen.push(call.name);
+          return undefined;
+        },
+      }),
+    ],
+  });
+  const at = await mcp.listen({ port: 0 });
+  const client = await overHttp(at);
+  const { isError } = await client.callTool({ name: "wipe", arguments: { folder: "/" } });
+  expect({ isError, seen, paid }).toEqual({ isError: true, seen: ["wipe"], paid: [] });
+  await client.close();
+  await mcp.close();
+});

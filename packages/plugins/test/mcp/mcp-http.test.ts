@@ -203,6 +203,7 @@ test("a token goes with every request; a person logs in where the server wants t
   });
   await expect(connect({ name: "web", url })).rejects.toMatchObject({
     code: "mcp_failed",
+    message: expect.stringContaining("Look at its url, and at its token in headers or authProvider"),
   });
   const plain = await connect({ name: "web", url, authProvider: { token: async () => "t1" } });
   expect(await say(plain.tools, {})).toBe("echo");

@@ -198,6 +198,39 @@ test("R13 definitions are pinned: a tool that is another after a restart is not 
   expect((await serve("extra", { pins, onChange: () => true })).tools).not.toHaveLength(0);
 });
 
+test("a yes to definitions is none to those that the server puts in their place while a person thinks", async () => {
+  let turned = (): void => undefined;
+  const hasTurned = new Promise<void>((resolve) => {
+    turned = resolve;
+  });
+  const asked: McpChange[] = [];
+  let sayMore = (): void => undefined;
+  const isAskedAgain = new Promise<void>((resolve) => {
+    sayMore = resolve;
+  });
+  const { tools } = await serve("turncoat", {
+    pins: {},
+    only: ["blocks"],
+    onStderr: turned,
+    onChange: async (change) => {
+      asked.push(change);
+      if (asked.length > 1) {
+        sayMore();
+        return false;
+      }
+      await hasTurned;
+      return true;
+    },
+  });
+  await isAskedAgain;
+  expect(tools.map(({ spec }) => spec.description)).toEqual(["blocks"]);
+  expect(asked).toEqual([
+    { added: ["blocks"], removed: [], changed: [] },
+    { added: [], removed: [], changed: ["blocks"] },
+  ]);
+  expect(await say(tools, {}, "blocks")).toContain("is not what it was");
+});
+
 test("tools that a server changes while it runs come into the registry once they are taken, and leave it", async () => {
   const registry = toolRegistry();
   let decide: (isTaken: boolean) => void = () => undefined;

@@ -293,3 +293,54 @@ test.each([
     expect(seen).not.toContain(Buffer.from("ann:pa55 word").toString("base64"));
   }
 });
+
+test("what the caller sends with every request, and what a secret stands under, is not the model's to set", async () => {
+  const document = {
+    openapi: "3.1.0",
+    info: { title: "shop", version: "1" },
+    components: { securitySchemes: { key: { type: "apiKey", in: "query", name: "api_key" } } },
+    security: [{ key: [] }],
+    paths: {
+      "/orders": {
+        get: {
+          operationId: "orders",
+          parameters: [
+            { in: "header", name: "X-Tenant", schema: { type: "string" } },
+            { in: "query", name: "filter", schema: { type: "object", additionalProperties: { type: "string" } } },
+          ],
+        },
+      },
+    },
+  };
+  const { tools } = await loadOpenApi(document, { ...local(), auth: { key: "KEY" }, headers: { "x-tenant": "7" } });
+  expect(modelToolOf(tools[0]!.spec).inputSchema["properties"]).toEqual({
+    filter: { type: "object", additionalProperties: { type: "string" } },
+  });
+  expect(await told(tools, "orders", { filter: { a: "1" } })).toMatchObject({
+    url: "/v1/orders?a=1&api_key=key-5ecret",
+    headers: { "x-tenant": "7" },
+  });
+  const came = await call(tools, "orders", { filter: { api_key: "another" } }, { secrets });
+  expect(came.text).toContain('An argument would set "api_key", which is not yours to give.');
+});
+
+test("a chain of references that is deeper than a schema may be is named, and left out where that is wanted", async () => {
+  const schemas = Object.fromEntries(
+    Array.from({ length: 10_000 }, (_, nth) => [
+      `S${nth}`,
+      nth === 9_999
+        ? { type: "string" }
+        : { type: "object", properties: { next: { $ref: `#/components/schemas/S${nth + 1}` } } },
+    ]),
+  );
+  const content = { "application/json": { schema: { $ref: "#/components/schemas/S0" } } };
+  const document = {
+    openapi: "3.1.0",
+    info: { title: "deep", version: "1" },
+    components: { schemas },
+    paths: { "/deep": { post: { operationId: "deep", requestBody: { content } } } },
+  };
+  const { tools, skipped } = await loadOpenApi(document, { ...local(), unfit: "skip" });
+  expect(tools).toEqual([]);
+  expect(skipped).toMatchObject([{ why: expect.stringContaining("more than 500 levels") }]);
+});

@@ -1,5 +1,11 @@
 import { mkdir, rename, writeFile } from "node:fs/promises";
-import { type ConfigChange, configTrust, type FoundConfiguration, loadTools } from "@statewright/plugins";
+import {
+  type ConfigChange,
+  configTrust,
+  type FoundConfiguration,
+  isUntrustedConfiguration,
+  loadTools,
+} from "@statewright/plugins";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { createAgent, defineTool, isStatewrightError, memoryStore, textOf, toolRegistry } from "statewright";
 import * as z from "zod";
@@ -43,10 +49,8 @@ async function load(): Promise<Awaited<ReturnType<typeof loadTools>>> {
   try {
     return await loadTools("workspace/agent.json", { trust, watch: (change) => onChange(change) });
   } catch (error) {
-    if (!isStatewrightError(error, "untrusted_configuration")) throw error;
-    const found = error.details as FoundConfiguration;
-    if (!(await askPerson(found))) throw error;
-    await trust.add(found);
+    if (!isUntrustedConfiguration(error) || !(await askPerson(error.details))) throw error;
+    await trust.add(error.details);
     return load();
   }
 }
@@ -61,8 +65,8 @@ const refused = await told;
 console.log(isStatewrightError(refused.error) ? refused.error.code : "", configured.registry.names());
 
 // reload
-if (isStatewrightError(refused.error, "untrusted_configuration")) {
-  const found = refused.error.details as FoundConfiguration;
+if (isUntrustedConfiguration(refused.error)) {
+  const found = refused.error.details;
   if (await askPerson(found)) await trust.add(found);
   const { added, removed } = await configured.reload();
   console.log({ added, removed });

@@ -1,5 +1,5 @@
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
-import { createAgent, memoryStore, run } from "statewright";
+import { confirmTools, createAgent, memoryStore, run } from "statewright";
 import { expect, test } from "vitest";
 import { decide, desk, log, office, officeHours, pay } from "./office.ts";
 
@@ -42,7 +42,8 @@ test("middleware of your own refuses before eight, and ends the run at night; a 
   ] as const) {
     const world = virtualClock({ now: Date.UTC(2025, 0, 1, hour) });
     const model = scriptedModel([call("pay", { to: "Ann", euros: 1 }), say("ok")]);
-    const agent = createAgent({ name: "night", model, tools: [pay], middleware: [officeHours], store: memoryStore() });
+    const middleware = [officeHours, confirmTools()];
+    const agent = createAgent({ name: "night", model, tools: [pay], middleware, store: memoryStore() });
     expect((await agent.run({ thread: "t", input: "go", world }).result).status).toBe(status);
   }
   const model = scriptedModel([call("pay", { to: "Ann", euros: 1 })]);

@@ -242,7 +242,18 @@ function misfits(schema: JsonObject, good: JsonObject): readonly (readonly [what
     return [`"${name}" left out`, rest] as const;
   });
   const isOpen = schema["additionalProperties"] !== undefined && schema["additionalProperties"] !== false;
-  return [...wrong, ...missing, ...(isOpen ? [] : [["a key that nobody knows", { ...good, no_such_key: 1 }] as const])];
+  return [
+    ...wrong,
+    ...missing,
+    ...(isOpen
+      ? []
+      : [
+          [
+            `a key that nobody knows, which "additionalProperties": false refuses`,
+            { ...good, no_such_key: 1 },
+          ] as const,
+        ]),
+  ];
 }
 
 function isReadable(block: ContentBlock): boolean {

@@ -1,5 +1,5 @@
 /** Coverage put together over all tests, as numbers and as a table. */
-import { END, printable, START } from "@statewright/core";
+import { END, printable, START, StatewrightError } from "@statewright/core";
 import { type Covered, type CoveredKind, coveredKinds, type Declared } from "./hits.ts";
 
 /** What the tests came to in one graph. */
@@ -15,6 +15,23 @@ export type CoverageThreshold = { readonly [Kind in CoveredKind]?: number };
 /** What was never come to. */
 export function missedIn({ declared, hits }: GraphCoverage, kind: CoveredKind): readonly string[] {
   return declared[kind].filter((name) => !hits[kind].includes(name));
+}
+
+/**
+ * The coverage without the parts that no test has to come to, named as the table names them. Throws `invalid_option` for a
+ * name that the graph does not have, so that none outlives what it excepts.
+ */
+export function leavingOut(coverage: GraphCoverage, names: readonly string[]): GraphCoverage {
+  const { graph, declared } = coverage;
+  const known = new Set(coveredKinds.flatMap((kind) => declared[kind].map(inWords)));
+  for (const name of names)
+    if (!known.has(name))
+      throw new StatewrightError("invalid_option", {
+        what: `\`except\` of the coverage names "${printable(name)}", which the graph "${printable(graph)}" does not have`,
+        next: "Name a part as the table of the coverage names it, or leave the name out",
+      });
+  const left = coveredKinds.map((kind) => [kind, declared[kind].filter((name) => !names.includes(inWords(name)))]);
+  return { ...coverage, declared: { ...declared, ...Object.fromEntries(left) } };
 }
 
 /** How much was come to, in percent; of nothing, all. */

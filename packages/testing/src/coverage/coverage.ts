@@ -12,7 +12,14 @@ import { join, resolve } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { type Outline, type OutlineEdge, type OutlineNode, StatewrightError } from "@statewright/core";
-import { belowThreshold, type CoverageThreshold, coverageTable, type GraphCoverage, missedIn } from "./coverage-table.ts";
+import {
+  belowThreshold,
+  type CoverageThreshold,
+  coverageTable,
+  type GraphCoverage,
+  leavingOut,
+  missedIn,
+} from "./coverage-table.ts";
 import { type Covered, type Declared, type GraphHits, together } from "./hits.ts";
 import { metaKey } from "./meta-key.ts";
 
@@ -24,6 +31,8 @@ export interface CoverageOptions {
   readonly pictures?: string;
   /** Only these graphs, by name. Default: every graph that a test ran. */
   readonly graphs?: readonly string[];
+  /** By graph, what no test has to come to, as the table names it: `{ shop: ["review → end"] }`. It does not count. */
+  readonly except?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** The part of vitest that the reporter uses: the same in vitest 4 and 5. */
@@ -44,7 +53,7 @@ interface ModulePart {
 
 /** The reporter: `reporters: [coverage({ pictures: "coverage" })]`, or by the name of this module. */
 function coverage(options: CoverageOptions = {}): CoverageReporter {
-  const { threshold = {}, pictures, graphs: wanted } = options;
+  const { threshold = {}, pictures, graphs: wanted, except = {} } = options;
   /** By module and graph: in watch mode a module that ran again counts anew, the others stay. */
   const found = new Map<string, Map<string, Covered>>();
   const declared = new Map<string, Declared>();
@@ -72,6 +81,7 @@ function coverage(options: CoverageOptions = {}): CoverageReporter {
         declared: all,
         hits: [...found.values()].reduce((hits, graphs) => together(hits, graphs.get(graph) ?? nothing), nothing),
       }))
+      .map((each) => leavingOut(each, except[each.graph] ?? []))
       .sort((one, other) => (one.graph < other.graph ? -1 : 1));
   }
 

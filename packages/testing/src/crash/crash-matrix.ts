@@ -152,7 +152,10 @@ async function droppedLives(make: CrashProgramOf, folder: string, dieAt: number 
 }
 
 function neverEnds(graph: string, status: string, why: string | undefined): Error {
-  const what = status === "waits" ? `it waits for ${why}` : `it is ${status}${why === undefined ? "" : `: ${why}`}`;
+  const what =
+    status === "waits"
+      ? `it waits for ${why}`
+      : `it is ${status}${why === undefined ? "" : `: ${why.replace(/\.$/, "")}`}`;
   return new Error(
     `the run of graph "${graph}" does not come to its end without a crash: ${what}.${status === "waits" ? " Give its answers: answers: { … }." : ""}`,
   );

@@ -143,7 +143,7 @@ function cut(text: string | undefined): string {
 
 function differs(graph: string, thread: string, wrong: string): StatewrightError {
   return new StatewrightError("invalid_option", {
-    what: `the run of the thread "${thread}" cannot be exported, since the graph "${graph}" does not play it as it was: ${wrong}`,
+    what: `the run of the thread "${thread}" cannot be exported, since the graph "${graph}" does not play it as it was: ${wrong.replace(/\.$/, "")}`,
     next: "Give the context of the run, and export with the code that ran it; do what changes from run to run in once steps or tools",
     place: { thread },
   });

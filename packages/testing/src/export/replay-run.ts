@@ -24,6 +24,7 @@ import { checkRecorded, type RecordedRun, shownState } from "./recorded-run.ts";
 /** What replaying takes. */
 export interface ReplayOptions {
   readonly context?: unknown;
+  /** The others are stand-ins: the bodies of tools do not run. */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly codec?: Codec;
 }
@@ -113,7 +114,8 @@ export async function play(
     clock,
     codec,
     ...(context === undefined ? {} : { context }),
-    secrets: { get: (name: string) => secrets[name] },
+    // No tool is run, so nobody needs the real ones.
+    secrets: { get: (name: string) => secrets[name] ?? `stand-in of the secret ${name}` },
   };
   const answers = [...recorded.answers];
   const path: (readonly string[])[] = [];

@@ -154,15 +154,24 @@ interface LooseToolOptions {
   readonly secrets?: Readonly<Record<string, string>>;
 }
 
+const ofOneTool: WeakSet<Graph> = new WeakSet();
+
+/** Whether a graph is the one that `toolTest` makes around a tool: it is nobody's, so no coverage counts it. */
+export function isOfToolTest(graph: Graph): boolean {
+  return ofOneTool.has(graph);
+}
+
 /** A graph of one tool node, in which the tool sees the given state. */
 function oneTool(tool: Tool<never, never>, state: unknown) {
   const bound: Tool<{ readonly messages: readonly Message[] }> = {
     spec: tool.spec,
     call: (_state, runtime, call) => tool.call(state as never, runtime as never, call),
   };
-  return defineGraph({ name: "tool-test", state: defineState({ messages: messages() }) })
+  const graph = defineGraph({ name: "tool-test", state: defineState({ messages: messages() }) })
     .nodes({ tools: toolNode({ tools: [bound] }) })
     .edges({ [START]: "tools", tools: END });
+  ofOneTool.add(graph);
+  return graph;
 }
 
 function noAnswer(tool: string, calls: number): StatewrightError {

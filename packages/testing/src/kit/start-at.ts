@@ -19,6 +19,9 @@ export async function startAt(
   { world, codec }: { readonly world: World; readonly codec: Codec },
 ): Promise<void> {
   const { node, state, input } = point;
+  for (const [channel, { kind, initial }] of Object.entries(graph.state.channels))
+    if (kind !== "untracked" && !Object.hasOwn(state, channel) && initial() === undefined)
+      throw lacking(graph, channel);
   const at = world.clock.now();
   const claim = await store.claim({ thread, graph: graph.name, version: graph.version, shape: "start-at", at });
   const isTask = graph.nodes.get(node)?.kind === "task";
@@ -84,6 +87,13 @@ function checked(graph: Graph, name: string, value: unknown): unknown {
   throw new StatewrightError("invalid_input", {
     what: `the channel "${name}" refuses what the test gives it: ${parsed.issues.map(({ message }) => message).join("; ")}`,
     next: "Give a whole value of the channel",
+  });
+}
+
+function lacking(graph: Graph, channel: string): StatewrightError {
+  return new StatewrightError("invalid_input", {
+    what: `the test begins without a value of the channel "${channel}" of the graph "${graph.name}", which has no default`,
+    next: "Give one in its state",
   });
 }
 

@@ -101,6 +101,9 @@ export interface SentEvent {
   readonly [part: string]: unknown;
 }
 
+/** The run of a graph in the hands of a test, for helpers that take or give one: `TestRunOf<typeof shop>`. */
+export type TestRunOf<OfGraph> = OfGraph extends Graph<infer Types> ? TestRun<Types> : never;
+
 /** A run in the hands of a test. Nothing of it happens by itself: each function below lets it go on and holds it again. */
 export interface TestRun<Types extends GraphTypes = GraphTypes> {
   readonly status: TestStatus;
@@ -303,6 +306,10 @@ async function runInHand<Types extends GraphTypes, Words>(
     );
   }
 
+  function checkAlive(): void {
+    if (status === "crashed") throw new Error("the process of this run is not there any more: go on with resume()");
+  }
+
   function stuck(): Error {
     return new Error(
       `nothing happens any more in the run of graph "${graph.name}": it stands in ${JSON.stringify(value)}, no timer is set, and nothing is under way.\nThe path: ${pathText(trace)}`,
@@ -381,10 +388,12 @@ async function runInHand<Types extends GraphTypes, Words>(
     world: outside,
     until: reach,
     step: async () => {
+      checkAlive();
       const before = entries.length;
       await proceed(() => entries.length > before && isCommit(entries.at(-1)));
     },
     finish: async () => {
+      checkAlive();
       await proceed(() => false);
       if (status === "failed") throw error;
     },

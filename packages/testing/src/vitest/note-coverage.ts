@@ -2,6 +2,7 @@
 import { onTestFinished } from "vitest";
 import { declaredIn, type GraphHits, hitsOf, together } from "../coverage/hits.ts";
 import { metaKey } from "../coverage/meta-key.ts";
+import { isOfToolTest } from "../kit/part-tests.ts";
 import { onTold, type ToldOf } from "../kit/told-of-run.ts";
 import type { Trace } from "../kit/trace.ts";
 
@@ -13,6 +14,7 @@ const waiting: (() => GraphHits)[] = [];
 /** Note every run of a test. Importing `@statewright/testing/vitest` does it. */
 export function noteCoverage(): void {
   onTold((trace, of) => {
+    if (isOfToolTest(of.graph)) return;
     const hits = (): GraphHits => hitsIn(trace, of);
     try {
       onTestFinished(({ task }) => {
