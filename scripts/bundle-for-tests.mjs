@@ -5,6 +5,7 @@
 
 import { createHash } from "node:crypto";
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -51,6 +52,8 @@ async function bundled() {
   const making = mkdtempSync(join(cache, "making-"));
   await write(entries, making);
   writeFileSync(join(making, "hook.mjs"), hookOf(entries));
+  // Some tests start processes of another user.
+  chmodSync(making, 0o755);
   try {
     renameSync(making, folder);
   } catch (error) {
