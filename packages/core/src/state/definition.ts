@@ -35,7 +35,7 @@ type OptionalNames<Shape extends StateShape> = {
 /** The state as nodes read it: deeply read-only. */
 export type StateOf<Shape extends StateShape> = TypesOfShape<Shape>["state"];
 
-/** What a node may return for it: any part, `undefined` meaning "not written". */
+/** What a node may return for it: a part or all of it, `undefined` meaning "not written". */
 export type UpdateOf<Shape extends StateShape> = TypesOfShape<Shape>["update"];
 
 /** An intersection as one object, so that a value with none of its keys is refused. A property, so that messages show the parts. */

@@ -210,19 +210,28 @@ describe("ten marks of a call", () => {
     return log;
   };
 
-  test("D4 S1.48 S1.49 S1.50 S1.51 S1.52 S1.53 S1.54 S1.55 S1.56 S1.57 one log shows the ten in order, and nine without a store", async () => {
-    const ten = [
-      "1 name exists",
-      "2 arguments match",
-      "3 limits",
-      "4 tool.started",
-      "5 before_tool",
-      "6 execute",
-      "7 after_tool",
-      "8 format",
-      "9 persist",
-      "10 tool.completed",
-    ];
+  const ten = [
+    "1 name exists",
+    "2 arguments match",
+    "3 limits",
+    "4 tool.started",
+    "5 before_tool",
+    "6 execute",
+    "7 after_tool",
+    "8 format",
+    "9 persist",
+    "10 tool.completed",
+  ];
+
+  test("D4 S1.48 S1.49 S1.50 S1.51 a call is looked at by name, arguments and limits, in this order, before it starts", async () => {
+    expect((await marks(memoryStore())).slice(0, 4)).toEqual(ten.slice(0, 4));
+  });
+
+  test("D4 S1.52 S1.53 S1.54 S1.55 hooks stand around the execution, and the result is formatted behind them", async () => {
+    expect((await marks(memoryStore())).slice(4, 8)).toEqual(ten.slice(4, 8));
+  });
+
+  test("D4 S1.56 S1.57 what is large is kept before the end is told, and without a store it is bounded", async () => {
     const store = memoryStore();
     expect(await marks(store)).toEqual(ten);
     expect(await store.artifacts.list("t")).toHaveLength(1);

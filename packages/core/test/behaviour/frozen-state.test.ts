@@ -53,6 +53,11 @@ const writes: Readonly<Record<string, (state: Loose) => unknown>> = {
   "what somebody else froze": (state) => state.any.inside.push(1),
 };
 
+/** The state as code without types has it. */
+function loosely(state: object): Loose {
+  return state as Loose;
+}
+
 const message: Message = { role: "user", id: "m", content: [{ type: "text", text: "hello" }] };
 const shallow = () => Object.freeze({ inside: [] });
 const setUp = () => ({ log: [{ n: 1 }], chat: [message], sum: 1, any: shallow() });
@@ -61,7 +66,7 @@ describe.each(Object.entries(writes))("E7 a write to %s", (_name, write) => {
   test("throws in a node, which is named, and leaves the state as it was", async () => {
     const store = memoryStore();
     const graph = defineGraph({ name: "write", state: S })
-      .nodes({ first: setUp, bad: (state) => void write(state as unknown as Loose) })
+      .nodes({ first: setUp, bad: (state) => void write(loosely(state)) })
       .edges({ [START]: "first", first: "bad", bad: END });
     const error = await failureOf(run(graph, { store, thread: "t", input: { any: 1 } }).result, "node_failed");
     expect(error.place.node).toBe("bad");
@@ -79,7 +84,7 @@ describe.each(Object.entries(writes))("E7 a write to %s", (_name, write) => {
     const byRoute = base.edges({
       [START]: "first",
       first: route(["last", END], (state) => {
-        write(state as unknown as Loose);
+        write(loosely(state));
         return END;
       }),
       last: sends("each", () => [1]),
@@ -90,7 +95,7 @@ describe.each(Object.entries(writes))("E7 a write to %s", (_name, write) => {
       first: sends(
         "each",
         (state) => {
-          write(state as unknown as Loose);
+          write(loosely(state));
           return [1];
         },
         { otherwise: "last" },
@@ -110,7 +115,7 @@ describe.each(Object.entries(writes))("E7 a write to %s", (_name, write) => {
       .nodes({ first: setUp })
       .edges({ [START]: "first", first: END });
     const { state } = await run(graph, { input: { any: 1 } }).result;
-    expect(() => write(state as unknown as Loose)).toThrow(TypeError);
+    expect(() => write(loosely(state))).toThrow(TypeError);
   });
 });
 

@@ -446,35 +446,52 @@ describe("policies", () => {
     expect(refused.result.status).toBe("done");
   });
 
-  test("S1.22, S1.78, S1.79, S1.80, S1.81, S1.82, S1.83, S1.84, S1.85, S1.86 what a tool touches is declared, typed and seen by middleware", async () => {
-    const safety: ToolSafety = {
-      access: "write",
-      network: ["pay.example"],
-      filesystem: "read",
-      process: true,
-      spend: { maxUsd: 5 },
-      confirm: "policy",
-      roots: ["/tree"],
-      redact: { args: ["card.number"] },
-    };
-    let seen: unknown;
+  const declared: ToolSafety = {
+    access: "write",
+    network: ["pay.example"],
+    filesystem: "read",
+    process: true,
+    spend: { maxUsd: 5 },
+    confirm: "policy",
+    roots: ["/tree"],
+    redact: { args: ["card.number"] },
+  };
+
+  /** What a hook before a tool is told of what the tool says of itself. */
+  async function seenByMiddleware(): Promise<Partial<ToolSafety> & { readonly effect?: string }> {
+    let seen = {};
     const tool = defineTool({
       name: "pay",
       description: "Pay.",
       input: z.object({}),
       effect: "idempotent",
-      safety,
+      safety: declared,
       run: () => "x",
     });
     const watching = middlewareOf({
       name: "watching",
-      beforeTool: ({ tool: spec }) => {
-        seen = { ...spec.safety, effect: spec.effect };
+      beforeTool: ({ tool: { safety, effect } }) => {
+        seen = { ...safety, effect };
         return undefined;
       },
     });
     await talk({ tools: [tool], middleware: [watching], turns: [[call("pay")], ["ok"]] });
-    expect(seen).toEqual({ ...safety, effect: "idempotent" });
+    return seen;
+  }
+
+  test("S1.22, S1.78, S1.79, S1.80, S1.81 what a tool touches is declared, typed and seen by middleware", async () => {
+    expect(await seenByMiddleware()).toEqual({ ...declared, effect: "idempotent" });
+  });
+
+  test("S1.82, S1.83, S1.84, S1.85, S1.86 so is what it starts and spends, whether it asks, where it works and what it hides", async () => {
+    const { process: starts, spend, confirm, roots, redact } = await seenByMiddleware();
+    expect({ starts, spend, confirm, roots, redact }).toEqual({
+      starts: true,
+      spend: { maxUsd: 5 },
+      confirm: "policy",
+      roots: ["/tree"],
+      redact: { args: ["card.number"] },
+    });
   });
 
   test("S1.87 policies read the metadata: refuse, confine, refuse by list, pause and resume", async () => {

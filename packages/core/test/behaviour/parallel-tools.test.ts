@@ -431,7 +431,8 @@ describe("results", () => {
     ]);
   });
 
-  test("S1.65, S1.66, S1.67, S1.68, S1.70, S1.72 a result has the call's id whatever the tool says, the name, blocks, a value, the error flag and the time it took", async () => {
+  /** A result that forges its id and name, and one that says that it failed, each after 70 ms. */
+  async function forgedResults(): Promise<ReturnType<typeof resultsOf>> {
     const world = virtualWorld();
     const tool = defineTool({
       name: "act",
@@ -459,7 +460,11 @@ describe("results", () => {
     const end = loop.start().result;
     await world.advance(100);
     await end;
-    expect(resultsOf(loop)).toEqual([
+    return resultsOf(loop);
+  }
+
+  test("S1.65, S1.66, S1.67, S1.68 a result has the call's id and name whatever the tool says, blocks and a value", async () => {
+    expect(await forgedResults()).toEqual([
       {
         callId: "a",
         name: "act",
@@ -478,6 +483,14 @@ describe("results", () => {
         attempts: 1,
         elapsedMs: 70,
       },
+    ]);
+  });
+
+  test("S1.70, S1.72 a result says whether it is an error, and how long it took", async () => {
+    const results = await forgedResults();
+    expect(results.map(({ isError, elapsedMs }) => [isError, elapsedMs])).toEqual([
+      [false, 70],
+      [true, 70],
     ]);
   });
 

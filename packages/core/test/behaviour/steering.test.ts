@@ -189,11 +189,17 @@ describe("between units", () => {
 });
 
 describe("skipped calls", () => {
-  test("S0.59 S2.59 S0.60 S2.60 S0.61 S2.61 T2 T3 what has not begun is skipped and answered, what is at work ends with its own result", async () => {
+  /** Three calls, one after the other; somebody speaks while the first is at work. */
+  async function interruptedWork() {
     const ran: string[] = [];
     const once = await steered({ at: 5, strategy: "sequential", turns: [works("a", "b", "c"), ["ok"]] }, (world) => {
       return [slow(world, 10, {}, ran)];
     });
+    return { ran, once };
+  }
+
+  test("S0.59 S2.59 S0.60 S2.60 S0.61 S2.61 what has not begun is skipped and answered, what is at work ends with its own result", async () => {
+    const { ran, once } = await interruptedWork();
     expect(ran).toEqual(["+a", "-a 10"]);
     const answers = answersIn(once);
     expect(answers.map(({ isError }) => isError)).toEqual([false, true, true]);
@@ -202,6 +208,10 @@ describe("skipped calls", () => {
       "Skipped: a message of the user is queued and comes first.",
       "Skipped: a message of the user is queued and comes first.",
     ]);
+  });
+
+  test("T2 T3 a call that has ended keeps its result, and each that was skipped is told as skipped", async () => {
+    const { once } = await interruptedWork();
     const of = (id: string) =>
       eventsOf(once, "tool.started", "tool.rejected", "tool.completed", "tool.failed")
         .filter(({ callId }) => callId === id)
