@@ -26,6 +26,7 @@ import {
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import { corrupt } from "./errors.ts";
+import { type FoldedColumns, readFolded } from "./folded-effects.ts";
 import { reachedAt, reachedCheckpoint } from "./reached.ts";
 import { runIsIntact } from "./row-sums.ts";
 import {
@@ -449,6 +450,13 @@ export function createReader(
   const effectsOfStep = db.prepare<[number, number], EffectColumns>(
     effectColumns + " WHERE branch = ? AND step = ? ORDER BY key",
   );
+  const foldedOfLine = db.prepare<[number, number], FoldedColumns & { checkpoint: number }>(
+    "SELECT key & 0xffffff AS checkpoint, effects, effects_sum FROM checkpoints WHERE key BETWEEN ? AND ?" +
+      " AND (effects IS NOT NULL OR effects_sum IS NOT NULL) ORDER BY key",
+  );
+  const newestStep = db.prepare<[number, number], { key: number; step: number }>(
+    "SELECT key, step FROM checkpoints WHERE key BETWEEN ? AND ? ORDER BY key DESC LIMIT 1",
+  );
   const interruptList = db.prepare<[number], Omit<InterruptColumns, "branch">>(
     "SELECT id, step, task, node, name, payload, schema, raised, expires, answer, answered, more, sum FROM interrupts" +
       " WHERE branch = ? ORDER BY key",
@@ -560,6 +568,31 @@ export function createReader(
 
   function find(thread: string, id: number): CheckpointColumns | undefined {
     return checkedColumns(thread, checkpointOfThread.get({ thread, id }));
+  }
+
+  /** What the checkpoints of a line folded: all of them, or the one that folded a step. */
+  function folded(thread: string, line: Line, step: number | undefined): readonly EffectRow[] {
+    const found = step === undefined ? [keyAt(line.key, 0), keyAt(line.key, largestCheckpoint)] : foldOf(line, step);
+    const [from, until] = found;
+    if (from === undefined || until === undefined) return [];
+    return foldedOfLine
+      .all(from, until)
+      .flatMap((row) => readFolded({ thread, line: line.name, checkpoint: row.checkpoint }, row))
+      .filter((row) => step === undefined || row.step === step);
+  }
+
+  /** The key of the checkpoint that folded a step, twice, looked for by halves: steps go up along a line. */
+  function foldOf({ key: line }: Line, step: number): readonly number[] {
+    const newest = newestStep.get(keyAt(line, 0), keyAt(line, largestCheckpoint));
+    if (newest === undefined || newest.step <= step) return [];
+    let [low, high] = [keyAt(line, 0), newest.key];
+    while (low < high) {
+      const middle = low + Math.floor((high - low) / 2);
+      const found = newestStep.get(low, middle);
+      if (found === undefined || found.step <= step) low = middle + 1;
+      else high = found.key;
+    }
+    return [high, high];
   }
 
   /** The first checkpoint of a thread, on whatever line, from an id on. */
@@ -772,7 +805,9 @@ export function createReader(
       if (line === undefined) return [];
       const rows = step === undefined ? effectsOfLine.all(line.key) : effectsOfStep.all(line.key, step);
       const seals = sealsOf(thread);
-      return rows.map((columns) => readEffect(seals, { thread, line: line.name }, columns));
+      const own = rows.map((columns) => readEffect(seals, { thread, line: line.name }, columns));
+      const told = folded(thread, line, step);
+      return told.length === 0 ? own : [...told, ...own].sort((one, other) => one.step - other.step);
     },
     interrupts: (thread, branch) => {
       const line = lineByName.get(thread, branch);

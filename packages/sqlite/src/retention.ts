@@ -70,9 +70,9 @@ export function createRetention(
       "SELECT 1 FROM branches INDEXED BY branches_by_origin WHERE parent = ? AND origin > ? AND origin <= ? LIMIT 1",
     )
     .pluck();
-  const oldestStep = db
-    .prepare<[number, number], number>("SELECT step FROM checkpoints WHERE key BETWEEN ? AND ? ORDER BY key LIMIT 1")
-    .pluck();
+  const oldestOf = db.prepare<[number, number], { key: number; step: number }>(
+    "SELECT key, step FROM checkpoints WHERE key BETWEEN ? AND ? ORDER BY key LIMIT 1",
+  );
   const atKey = db.prepare<[number], { seq: number; hash: string }>("SELECT seq, hash FROM checkpoints WHERE key = ?");
   const dropCheckpoints = db.prepare<[number, number]>("DELETE FROM checkpoints WHERE key > ? AND key <= ?");
   const dropIds = db.prepare<[number, number, number]>(
@@ -84,6 +84,7 @@ export function createRetention(
   const dropOnce = db.prepare<[number, number]>(
     "DELETE FROM effects WHERE branch = ? AND step < ? AND effect = 'once'",
   );
+  const dropFolded = db.prepare<[number]>("UPDATE checkpoints SET effects = NULL, effects_sum = NULL WHERE key = ?");
   const dropInterrupts = db.prepare<[number, number]>("DELETE FROM interrupts WHERE branch = ? AND step < ?");
   const lastOfPage = db
     .prepare<[number, number, number], number | null>(
@@ -151,7 +152,9 @@ export function createRetention(
         continue;
       }
       takeOut(write, thread, { key, name }, after, ids.at(-1) ?? after);
-      const firstStep = oldestStep.get(keyAt(key, 0), keyAt(key, largestCheckpoint)) ?? 0;
+      const oldest = oldestOf.get(keyAt(key, 0), keyAt(key, largestCheckpoint));
+      const firstStep = oldest?.step ?? 0;
+      if (oldest !== undefined) dropFolded.run(oldest.key);
       dropEffects.run(key, firstStep);
       if (!keepsOnce) dropOnce.run(key, firstStep);
       dropInterrupts.run(key, firstStep);

@@ -117,6 +117,8 @@ export const migrations: readonly (readonly string[])[] = [
   bytes INTEGER NOT NULL,
   graph INTEGER NOT NULL,
   hash TEXT NOT NULL,
+  effects TEXT,
+  effects_sum INTEGER,
   control ANY NOT NULL
 ) STRICT`,
     `CREATE TABLE child_checkpoints (

@@ -1,6 +1,7 @@
 /** Everything of a thread that may be sealed, some rows at a time: to look whether it is what was written, or to seal it again. */
 import type { Database } from "better-sqlite3";
 import type { Artifacts } from "./artifacts.ts";
+import { type FoldedColumns, readFolded } from "./folded-effects.ts";
 import type { Reader } from "./reader.ts";
 import { putRunSum, runIsIntact } from "./row-sums.ts";
 import {
@@ -60,8 +61,8 @@ export function createSweeper(
   const channelsOfLine = db.prepare<[number], { key: number; name: string }>(
     "SELECT key, name FROM channels WHERE branch = ?",
   );
-  const controls = db.prepare<[number, number, number], { key: number; id: number; control: Payload }>(
-    "SELECT key, key & 0xffffff AS id, control FROM checkpoints WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
+  const controls = db.prepare<[number, number, number], FoldedColumns & { key: number; id: number; control: Payload }>(
+    "SELECT key, key & 0xffffff AS id, control, effects, effects_sum FROM checkpoints WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
   );
   const putControl = db.prepare<[Payload, number]>("UPDATE checkpoints SET control = ? WHERE key = ?");
   const deltas = db.prepare<[number, number, number], Keyed<Omit<DeltaColumns, "channel">> & { id: number }>(
@@ -130,6 +131,7 @@ export function createSweeper(
         ({ control }) => [control],
         (row, seals) => {
           const place = controlPlace(name, row.id);
+          readFolded({ thread, line: name, checkpoint: row.id }, row);
           const control = opened(seals, thread, row.control, () => place);
           return (newest) => putControl.run(newest.seal(control, place), row.key);
         },

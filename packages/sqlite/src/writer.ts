@@ -26,6 +26,7 @@ import type { Database } from "better-sqlite3";
 import type { Artifacts } from "./artifacts.ts";
 import { createCuts, keptHash } from "./cuts.ts";
 import { corrupt } from "./errors.ts";
+import { type FoldedColumns, foldedColumns, isToldOnly, nothingFolded } from "./folded-effects.ts";
 import { createLetters } from "./letters.ts";
 import type { LongTermTable } from "./long-term.ts";
 import type { Owner } from "./owner.ts";
@@ -212,8 +213,8 @@ export function createWriter(
   const newestRunOfLine = db.prepare<[number, number]>("UPDATE branches SET run = ? WHERE key = ?");
 
   const addCheckpoint = db.prepare(
-    "INSERT INTO checkpoints (key, step, parent, source, nodes, run, at, duration, seq, bytes, graph, hash, control)" +
-      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO checkpoints (key, step, parent, source, nodes, run, at, duration, seq, bytes, graph, hash, effects, effects_sum, control)" +
+      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
   );
   const addChildCheckpoint = db.prepare<[number, number]>("INSERT INTO child_checkpoints (key, branch) VALUES (?, ?)");
   const addDelta = db.prepare("INSERT INTO deltas (key, kind, base, sum, text) VALUES (?, ?, ?, ?, ?)");
@@ -333,9 +334,10 @@ export function createWriter(
       if (run.status !== "waiting") awaitNothing.run(end.line);
     }
     const folded = checkpoint === undefined || checkpoint.row.step === end.step ? undefined : end.step;
+    const told = foldedHere(end, effects, folded);
     let journal = end.journal;
     for (const effect of effects ?? []) {
-      if (effect.step === folded && effect.kind === "task" && effect.effect !== "once" && journal < folded) continue;
+      if (effect.step === folded && (told !== undefined || isFoldedTask(effect, journal))) continue;
       writeEffect(held.seals, end, effect, effect.step === folded);
       if (effect.step !== folded && effect.step > journal) journal = effect.step;
     }
@@ -346,7 +348,7 @@ export function createWriter(
         dropTasks.run(end.line, folded);
         dropOutcomes.run(end.line, folded);
       }
-      end = writeCheckpoint(held, end, checkpoint);
+      end = writeCheckpoint(held, end, checkpoint, told);
     }
     for (const interrupt of interrupts ?? []) writeInterrupt(held.seals, end, interrupt);
     for (const change of timers ?? []) changeTimer(end.line, change);
@@ -358,6 +360,17 @@ export function createWriter(
     if (checkpoint !== undefined) held.named = true;
     remember(held, end);
     return held.queued;
+  }
+
+  /** Effects of the folded step that need no rows of their own; absent where one of them does, or the step has rows already. */
+  function foldedHere(
+    { journal }: End,
+    effects: readonly EffectRow[] = [],
+    folded: number | undefined,
+  ): readonly EffectRow[] | undefined {
+    if (folded === undefined || journal >= folded) return undefined;
+    const ofStep = effects.filter((effect) => effect.step === folded && !isFoldedTask(effect, journal));
+    return ofStep.every(isToldOnly) ? ofStep : undefined;
   }
 
   /** Journal rows of a line that the commit's own stands inside. */
@@ -640,6 +653,7 @@ export function createWriter(
     held: Pick<Held, "id" | "key" | "writer" | "run" | "seals">,
     end: End,
     { row, deltas: given }: CheckpointWrite,
+    effects: readonly EffectRow[] = [],
   ): End {
     if (row.id > largestCheckpoint) throw threadFull(held.id);
     const deltas = given.map((delta) => ({ ...delta, base: storeRules.isBase(delta) }));
@@ -647,6 +661,8 @@ export function createWriter(
     const placed = row.branch === end.name ? row : { ...row, branch: end.name };
     const hash = checkpointHash(placed, held.writer, deltas, end.head?.hash, seals);
     const run = held.run?.id === row.run ? held.run.key : (runKey.get(held.key, row.run) ?? row.run);
+    const at = { thread: held.id, line: end.name, checkpoint: row.id };
+    const folded: FoldedColumns = end.step === undefined ? nothingFolded : foldedColumns(at, end.step, effects);
     addCheckpoint.run(
       keyAt(end.line, row.id),
       row.step,
@@ -660,10 +676,11 @@ export function createWriter(
       row.bytes,
       held.writer.key,
       hash,
+      folded.effects,
+      folded.effects_sum,
       seals === undefined ? row.control : seals.seal(row.control, controlPlace(end.name, row.id)),
     );
     if (storeRules.isChildLine(end.name)) addChildCheckpoint.run(keyAt(held.key, row.id), end.line);
-    const at = { thread: held.id, line: end.name, checkpoint: row.id };
     for (const delta of deltas) {
       const { sum, text } = deltaColumns(seals, at, delta);
       addDelta.run(keyAt(keyOfChannel(end, delta.channel), row.id), delta.kind, delta.base ? 1 : 0, sum, text);
@@ -828,6 +845,11 @@ export function createWriter(
       if (self !== undefined) letGo.run(held.key, held.epoch, self);
     },
   };
+}
+
+/** The result of a task is of no use once its step is folded: where none is in the file, none is written. */
+function isFoldedTask({ step, kind, effect }: EffectRow, journal: number): boolean {
+  return kind === "task" && effect !== "once" && journal < step;
 }
 
 const nothingReached: Reached = { seq: 0, checkpoint: 0, updated: 0 };

@@ -1,9 +1,21 @@
+import { copyFileSync } from "node:fs";
 import { join } from "node:path";
-import { fork, isStatewrightError, resume, run, systemWorld, type World } from "@statewright/core";
+import {
+  defineGraph,
+  defineState,
+  END,
+  fork,
+  isStatewrightError,
+  resume,
+  run,
+  START,
+  systemWorld,
+  type World,
+} from "@statewright/core";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { change } from "./support/file.ts";
-import { first, growing, happened, upTo } from "./support/growing.ts";
+import { anything, first, growing, happened, upTo } from "./support/growing.ts";
 import { graph, question, running, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
@@ -80,6 +92,28 @@ describe("a damaged thread", () => {
     expect(details).toEqual({ thread: "t", branch: "main", lastGood: undefined });
     expect(message).toContain("no checkpoint of the branch can be read");
     damaged.close();
+  });
+
+  test("F6 effects that a checkpoint folded are refused when they are not what was written, and the check finds them", async () => {
+    const chat = defineGraph({ name: "chat", state: defineState({ said: anything<string>() }) })
+      .nodes({ say: async (_, { step }) => ({ said: await step("think", () => "hello", { effect: "pure" }) }) })
+      .edges({ [START]: "say", say: END });
+    const store = sqliteStore(file);
+    await run(chat, { store, thread: "t", input: { said: "" } }).result;
+    expect(await store.effects("t", "main", 0)).toMatchObject([{ step: 0, key: "think", state: "ok" }]);
+    store.close();
+    expect(change(file, (db) => db.prepare("SELECT count(*) FROM effects").pluck().get())).toBe(0);
+    const changes = ["replace(effects, 'think', 'drink')", "NULL", "'[0]'"];
+    for (const value of changes) {
+      copyFileSync(file, join(home.path, "damaged.db"));
+      const path = join(home.path, "damaged.db");
+      const sql = `UPDATE checkpoints SET effects = ${value} WHERE effects IS NOT NULL`;
+      expect(change(path, (db) => db.prepare(sql).run().changes)).toBe(1);
+      const damaged = sqliteStore(path);
+      for (const step of [0, undefined]) await refusal(damaged.effects("t", "main", step));
+      expect((await damaged.verify()).faults).toMatchObject([{ thread: "t", what: expect.stringContaining("folded") }]);
+      damaged.close();
+    }
   });
 
   test("of an answered question alone does not keep a fork from its newest checkpoint: it is asked again", async () => {

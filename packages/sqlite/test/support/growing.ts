@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { defineGraph, defineState, END, route, START } from "@statewright/core";
 
 /** A schema that takes what its type says, unlooked at. */
-function anything<Value>() {
+export function anything<Value>() {
   return {
     "~standard": {
       version: 1,

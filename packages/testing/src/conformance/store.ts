@@ -467,6 +467,32 @@ export const storeConformance: readonly StoreTest[] = [
     );
   }),
 
+  storeTest("the journal of each of many steps is found by its step", async ({ store }) => {
+    const thread = await start(store, "t");
+    await thread.step(0);
+    const expected: EffectRow[] = [];
+    let id = 1;
+    for (let step = 1; step <= 20; step++) {
+      const at = { step: step - 1, task: `${step - 1}:0` };
+      const slow = step % 5 === 0 ? [effect({ ...at, key: "slow", effect: "pure", outcome: "1" })] : [];
+      if (slow.length > 0) await thread.commit({ effects: slow });
+      const quick = effect({ ...at, key: "quick", effect: step % 3 === 0 ? "once" : "pure", outcome: "2" });
+      const named = effect({ ...at, key: "named", effect: "idempotent", outcome: "3", idempotencyKey: `own-${step}` });
+      const effects = step % 4 === 0 ? [] : [quick, named];
+      await thread.commit({ checkpoint: checkpoint(++id, id - 1, { step }), effects });
+      for (const row of [...slow, ...effects])
+        expected.push(row.effect === "once" ? row : { ...row, outcome: undefined });
+      if (step === 10) await thread.commit({ checkpoint: checkpoint(++id, id - 1, { step }) });
+    }
+    same(await store.effects("t", "main"), expected, "the whole journal");
+    for (let step = -1; step <= 21; step++)
+      same(
+        await store.effects("t", "main", step),
+        expected.filter((row) => row.step === step),
+        `step ${step}`,
+      );
+  }),
+
   storeTest("a checkpoint of the same step as the one before it leaves the journal as it is", async ({ store }) => {
     const thread = await start(store, "t");
     await thread.step(0);
