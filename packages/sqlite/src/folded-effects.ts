@@ -86,5 +86,5 @@ function usualKey({ thread, line }: FoldedPlace, task: string, key: string): str
 }
 
 function sumOf({ line, checkpoint }: FoldedPlace, text: string): number {
-  return crc32(text, crc32(`${line} ${checkpoint}`));
+  return crc32(`${line} ${checkpoint}${text}`);
 }

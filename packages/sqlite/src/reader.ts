@@ -553,7 +553,6 @@ export function createReader(
     based: ReadonlySet<string>,
   ): readonly (readonly [string, readonly DeltaRow[]])[] {
     const seals = sealsOf(thread);
-    const at = { thread, line: line.name };
     return channelsOfLine
       .all(line.key)
       .filter(({ name }) => !based.has(name))
@@ -561,7 +560,9 @@ export function createReader(
         const rows = deltasFromBase.all({ from: keyAt(key, 0), until: keyAt(key, until) });
         return [
           name,
-          rows.map((row) => readDelta(seals, { ...at, checkpoint: row.checkpoint }, { ...row, channel: name })),
+          rows.map(({ checkpoint, kind, base, sum, text }) =>
+            readDelta(seals, { thread, line: line.name, checkpoint }, { channel: name, kind, base, sum, text }),
+          ),
         ];
       });
   }

@@ -315,7 +315,7 @@ export function checkpointHash(
 
 /** The sum of one delta and its place, by which a state is checked without the rest of each checkpoint. */
 export function deltaSum(line: string, checkpoint: number, { channel, kind, base, text }: DeltaRow): number {
-  return crc32(text, crc32(`${line} ${checkpoint} ${channel} ${kind} ${base}`));
+  return crc32(`${line} ${checkpoint} ${channel} ${kind} ${base}${text}`);
 }
 
 /** The sum of an effect, over all that the row holds. */
@@ -338,7 +338,7 @@ export function effectSum(row: EffectRow): number {
     stage,
     args,
   ]);
-  return crc32(outcome ?? "", crc32(head));
+  return crc32(head + (outcome ?? ""));
 }
 
 /** The sum of a question and its answer. */

@@ -48,9 +48,16 @@ export function deltaColumns(
 /** A delta as it was written. Throws `store_corrupt` for any other, `missing_key`. */
 export function readDelta(seals: Seals | undefined, at: DeltaPlace, columns: DeltaColumns): DeltaRow {
   const stored = deltaRow(columns);
-  const row = { ...stored, text: opened(seals, at.thread, columns.text, () => placeOf(at, stored)) };
   const { thread, line, checkpoint } = at;
-  if (deltaSum(line, checkpoint, seals === undefined ? row : { ...row, text: "" }) === columns.sum) return row;
+  const text = opened(seals, thread, columns.text, () => placeOf(at, stored));
+  const [row, summed] =
+    seals === undefined
+      ? [stored, stored]
+      : [
+          { ...stored, text },
+          { ...stored, text: "" },
+        ];
+  if (deltaSum(line, checkpoint, summed) === columns.sum) return row;
   throw corrupt(`checkpoint ${checkpoint} is not what was written`, { thread }, undefined, { checkpoint });
 }
 
