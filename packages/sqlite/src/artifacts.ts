@@ -33,10 +33,16 @@ export interface Artifacts {
   remove(thread: string, key: string): boolean;
   images(thread: string): readonly ArtifactImage[];
   sweeps(thread: string): readonly Sweep[];
-  /** The first body of a thread after another, by the key under which its pieces stand. */
-  bodyAfter(thread: string, body: number): number | undefined;
-  /** Throws `store_corrupt` for a body that is not what its row names. */
-  check(thread: string, body: number): void;
+  /** Gives the row after another, by their keys, for a walk over all that a thread has. */
+  walk(thread: string): (after: number) => ArtifactPlace | undefined;
+  /** Throws `store_corrupt` for a body that is not what its row names, or that has lost its row. */
+  check(thread: string, place: ArtifactPlace): void;
+}
+
+/** A row, and the one that came with its body: itself, or an earlier one that gave the same. */
+export interface ArtifactPlace {
+  readonly key: number;
+  readonly body: number;
 }
 
 interface Columns {
@@ -54,6 +60,12 @@ interface Piece {
   readonly data: Payload;
 }
 
+/** Keys of a thread have no index of their own: each list of them sorts all, so many are listed at once. */
+const listedAtOnce = 2_000;
+
+/** Keys after one, in their order; none when there are no more. */
+type KeysAfter = (after: number, limit: number) => readonly number[];
+
 const columns = "a.key, a.handle, a.body, a.bytes, a.sum, a.about";
 const ofThread = " FROM threads t JOIN artifacts a ON a.thread = t.key WHERE t.id = ?";
 
@@ -69,19 +81,13 @@ export function createArtifacts(db: Database, sealsOf: (thread: string) => Seals
   const byHandle = db.prepare<[string, string], Columns>(
     "SELECT " + columns + ofThread + " AND a.handle = ? ORDER BY a.key",
   );
-  const page = db.prepare<[string, number, number], Columns>(
-    "SELECT " + columns + ofThread + " AND a.key > ? ORDER BY a.key LIMIT ?",
-  );
-  const one = db.prepare<[string, number], Columns>("SELECT " + columns + ofThread + " AND a.key = ?");
-  const nextBody = db
-    .prepare<[string, number], number | null>("SELECT min(a.body)" + ofThread + " AND a.body > ?")
+  const listed = db
+    .prepare<[string, number, number], number>("SELECT a.key" + ofThread + " AND a.key > ? ORDER BY a.key LIMIT ?")
     .pluck();
+  const one = db.prepare<[string, number], Columns>("SELECT " + columns + ofThread + " AND a.key = ?");
   const pieces = db.prepare<[number, number], Piece>(
     "SELECT key, sum, data FROM artifact_pieces WHERE key BETWEEN ? AND ? ORDER BY key",
   );
-  const bodiesFrom = db
-    .prepare<[string, number], number>("SELECT a.key" + ofThread + " AND a.key >= ? AND a.body = a.key ORDER BY a.key")
-    .pluck();
   const piecePage = db.prepare<[number, number, number], Piece>(
     "SELECT key, sum, data FROM artifact_pieces WHERE key > ? AND key < ? ORDER BY key LIMIT ?",
   );
@@ -159,15 +165,78 @@ export function createArtifacts(db: Database, sealsOf: (thread: string) => Seals
     return undefined;
   }
 
-  /** Body by body: the pieces of other threads stand between them, and there may be many. */
-  function piecesAfter(thread: string, after: number, most: number): readonly Piece[] {
+  /** Lists keys ahead, and again where the walk leaves what is listed. */
+  function keysOf(thread: string): KeysAfter {
+    let keys: readonly number[] = [];
+    let from = 0;
+    return (after, limit) => {
+      if (after < from || after >= (keys.at(-1) ?? 0)) {
+        keys = listed.all(thread, after, listedAtOnce);
+        from = after;
+      }
+      const start = firstAbove(keys, after);
+      return keys.slice(start, start + limit);
+    };
+  }
+
+  /** Row by row: the pieces of other threads stand between theirs, and there may be many. A row without a body has none. */
+  function piecesAfter(keysAfter: KeysAfter, after: number, most: number): readonly Piece[] {
     const found: Piece[] = [];
-    for (const body of bodiesFrom.all(thread, bodyAt(after))) {
-      if (found.length === most) break;
-      const from = Math.max(after, keyAt(body, 0) - 1);
-      found.push(...piecePage.all(from, keyAt(body + 1, 0), most - found.length));
+    for (let row = bodyAt(after) - 1; found.length < most; ) {
+      const [next] = keysAfter(row, 1);
+      if (next === undefined) break;
+      const from = Math.max(after, keyAt(next, 0) - 1);
+      found.push(...piecePage.all(from, keyAt(next + 1, 0), most - found.length));
+      row = next;
     }
     return found;
+  }
+
+  function sweepsOf(thread: string): readonly Sweep[] {
+    const rowsAfter = keysOf(thread);
+    const piecesIn = keysOf(thread);
+    return [
+      {
+        page: (after, limit) => {
+          const keys = rowsAfter(after, limit);
+          return {
+            rows: keys
+              .flatMap((key) => one.all(thread, key))
+              .map((at) => ({
+                payload: [at.about],
+                read: (seals) => {
+                  const row = readRow(thread, seals, at);
+                  return (newest) => {
+                    const { handle, sum, about } = sealedColumns(newest, at.key, at.body, row);
+                    putAgain.run(handle, sum, about, at.key);
+                  };
+                },
+              })),
+            last: keys.at(-1),
+          };
+        },
+      },
+      {
+        page: (after, limit) => {
+          // Pieces are large: few at a time hold as much as many other rows.
+          const most = Math.min(limit, 16);
+          const found = piecesAfter(piecesIn, after, most);
+          return {
+            rows: found.map((piece) => ({
+              payload: [piece.data],
+              read: (seals) => {
+                const data = bytesOf(thread, seals, piece);
+                return (newest) => {
+                  const sealed = newest.sealBytes(data, piecePlace(piece.key));
+                  putPieceAgain.run(pieceSum(newest, piece.key, sealed), sealed, piece.key);
+                };
+              },
+            })),
+            last: found.length < most ? undefined : found.at(-1)?.key,
+          };
+        },
+      },
+    ];
   }
 
   function writePieces(seals: Seals | undefined, body: number, bytes: Uint8Array): void {
@@ -209,51 +278,23 @@ export function createArtifacts(db: Database, sealsOf: (thread: string) => Seals
       rowsOf(thread, undefined).map(({ at, row }) =>
         at.body === at.key ? { row, body: bodyOf(thread, at, { offset: 0, limit: at.bytes }) } : { row },
       ),
-    sweeps: (thread) => [
-      {
-        page: (after, limit) => {
-          const found = page.all(thread, after, limit);
-          return {
-            rows: found.map((at) => ({
-              payload: [at.about],
-              read: (seals) => {
-                const row = readRow(thread, seals, at);
-                return (newest) => {
-                  const { handle, sum, about } = sealedColumns(newest, at.key, at.body, row);
-                  putAgain.run(handle, sum, about, at.key);
-                };
-              },
-            })),
-            last: found.length < limit ? undefined : found.at(-1)?.key,
-          };
-        },
-      },
-      {
-        page: (after, limit) => {
-          // Pieces are large: few at a time hold as much as many other rows.
-          const most = Math.min(limit, 16);
-          const found = piecesAfter(thread, after, most);
-          return {
-            rows: found.map((piece) => ({
-              payload: [piece.data],
-              read: (seals) => {
-                const data = bytesOf(thread, seals, piece);
-                return (newest) => {
-                  const sealed = newest.sealBytes(data, piecePlace(piece.key));
-                  putPieceAgain.run(pieceSum(newest, piece.key, sealed), sealed, piece.key);
-                };
-              },
-            })),
-            last: found.length < most ? undefined : found.at(-1)?.key,
-          };
-        },
-      },
-    ],
-    bodyAfter: (thread, body) => nextBody.get(thread, body) ?? undefined,
-    check: (thread, body) => {
+    sweeps: sweepsOf,
+    walk: (thread) => {
+      const keysAfter = keysOf(thread);
+      return (after) => {
+        for (let [key] = keysAfter(after, 1); key !== undefined; [key] = keysAfter(key, 1)) {
+          // It may have been deleted since it was listed.
+          const found = one.get(thread, key);
+          if (found !== undefined) return { key, body: found.body };
+        }
+        return undefined;
+      };
+    },
+    check: (thread, { key: row, body }) => {
       const seals = sealsOf(thread);
       const found = one.get(thread, body);
       if (found === undefined) throw corrupt("a body of an artifact has lost its row", { thread });
+      if (row !== body) return;
       const { key } = readRow(thread, seals, found);
       if (hash("sha256", bodyOf(thread, found, { offset: 0, limit: found.bytes })) === key) return;
       throw corrupt(`the artifact "${key}" is not what was kept`, { thread });
@@ -264,6 +305,18 @@ export function createArtifacts(db: Database, sealsOf: (thread: string) => Seals
 /** By what a row is found: who has an encrypted file must not learn what a body is by its hash. */
 function handleAs(seals: Seals | undefined, handle: string): string {
   return seals === undefined ? handle : seals.hash(`artifact ${handle}`);
+}
+
+/** The place of the first of these ascending keys that is above `after`. */
+function firstAbove(keys: readonly number[], after: number): number {
+  let low = 0;
+  let high = keys.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((keys[middle] ?? 0) > after) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 /** The body of a piece, by their keys. */

@@ -15,6 +15,7 @@ import { type Migrations, migrate } from "./migrate.ts";
 import { knowRowSums } from "./row-sums.ts";
 import { applicationId, migrations, pageBytes } from "./schema.ts";
 import { checkSealing } from "./sealing.ts";
+import { keepPlans } from "./steady-plans.ts";
 
 export type { Database } from "better-sqlite3";
 
@@ -69,6 +70,7 @@ export function openDatabase(
       migrate(db, path, steps, () => check(db, path, steps));
       checkCatalogue(db, path);
       if (withKeys !== undefined) checkSealing(db, path, withKeys);
+      keepPlans(db);
       db.pragma("busy_timeout = " + String(busyTimeoutMs));
     } catch (thrown) {
       db.close();

@@ -60,6 +60,16 @@ export function createVerifier(
       " FROM threads t WHERE t.id = ?",
   );
 
+  // One look: the owner of a thread goes on meanwhile.
+  const leftOver = db
+    .prepare<{ line: number }, number>(
+      "SELECT EXISTS (SELECT 1 FROM channels c JOIN deltas d ON d.key > (c.key << 24) + max(" +
+        "coalesce((SELECT max(key) & 0xffffff FROM checkpoints WHERE key >= @line << 24 AND key < (@line + 1) << 24), 0)," +
+        " coalesce((SELECT max(key) & 0xffffff FROM anchors WHERE key >= @line << 24 AND key < (@line + 1) << 24), 0))" +
+        " AND d.key < (c.key + 1) << 24 WHERE c.branch = @line)",
+    )
+    .pluck();
+
   const misled = db
     .prepare<[string], number>(
       "SELECT NOT EXISTS (SELECT 1 FROM branches b WHERE b.thread = t.key AND b.name = t.head) OR t.seq < coalesce((SELECT max(f.seq) FROM facts f WHERE f.thread = t.key), 0)" +
@@ -134,17 +144,24 @@ export function createVerifier(
       let [checkpoints, bodies] = [0, 0];
       for (const line of lines) {
         checkpoints += await chain(id, line, read, look);
+        if ((await read(() => leftOver.get({ line: line.key }))) === 1)
+          fault({
+            thread: id,
+            what: `the newest checkpoint of the branch "${line.name}" is not there, and its changes are`,
+          });
         await read(() => look(() => cuts.of({ thread: id, line, seals: reader.seals(id) })));
       }
       await read(() => look(() => reader.timers({ thread: id })));
+      const nextArtifact = artifacts.walk(id);
       for (let after: number | undefined = 0; after !== undefined; ) {
         const from: number = after;
         after = await read(() => {
-          const next = artifacts.bodyAfter(id, from);
-          if (next !== undefined) look(() => artifacts.check(id, next));
-          return next;
+          const next = nextArtifact(from);
+          if (next === undefined) return undefined;
+          look(() => artifacts.check(id, next));
+          if (next.body === next.key) bodies += 1;
+          return next.key;
         });
-        if (after !== undefined) bodies += 1;
       }
       await metadata(id, read, fault);
       // The row of a thread that is held lags behind its checkpoints.

@@ -134,6 +134,25 @@ test.each([
   changed.close();
 });
 
+test("of a thread with more artifacts than are listed at once verify looks at each, and each is sealed", async () => {
+  const store = open();
+  const kept = await keep(store, ...Array.from({ length: 2_100 }, (_, index) => `body ${index}`));
+  await store.artifacts.delete("t", kept[2_000] ?? "");
+  store.close();
+  encryptStore(file, keys);
+  expect(bytesOf(file)).not.toContain("body 1");
+  change(file, (db) => db.exec("UPDATE artifacts SET bytes = bytes + 1 WHERE key IN (1, 2050)"));
+  const damaged = open({ encryption: keys });
+  const { artifacts, faults } = await damaged.verify("t");
+  expect(artifacts).toBe(2_099);
+  for (const index of [0, 2_049])
+    expect(
+      faults.filter(({ what }) => what.includes(kept[index] ?? "")),
+      String(index),
+    ).toHaveLength(1);
+  damaged.close();
+});
+
 test("a deleted artifact leaves no row and, after a vacuum, no byte", async () => {
   const store = open();
   const [key = ""] = await keep(store, "confidential".repeat(20_000), "confidential".repeat(20_000), "public");

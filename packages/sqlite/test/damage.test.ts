@@ -186,6 +186,17 @@ describe("lists of many threads", () => {
   });
 });
 
+test("the newest checkpoint of a thread that is held is missed by the changes that it has left", async () => {
+  const store = sqliteStore(file);
+  const { epoch, branch } = await store.claim({ ...graph, thread: "t" });
+  for (const id of [1, 2, 3]) await tell(store, superstep("t", { epoch, branch }, id));
+  expect((await store.verify()).faults).toEqual([]);
+  change(file, (db) => db.exec("DELETE FROM checkpoints WHERE key & 0xffffff = 3"));
+  const what = 'the newest checkpoint of the branch "main" is not there, and its changes are';
+  expect((await store.verify()).faults).toEqual([{ thread: "t", what }]);
+  store.close();
+});
+
 test("a run that lost its place in the list by metadata is told by verify", async () => {
   const store = sqliteStore(file);
   const metadata = { customer: "c-7", tier: 2 };

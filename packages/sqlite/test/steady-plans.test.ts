@@ -1,0 +1,24 @@
+import Database from "better-sqlite3";
+import { expect, test } from "vitest";
+import { keepPlans, withSteadyPlan } from "../src/steady-plans.ts";
+
+test("each parameter of a query is an expression, which SQLite does not plan anew for; texts and changes stay", () => {
+  const query = "SELECT n FROM t WHERE id = ? AND kind = 'what?' AND at > @at LIMIT ?";
+  expect(withSteadyPlan(query)).toBe("SELECT n FROM t WHERE id = +? AND kind = 'what?' AND at > +@at LIMIT +?");
+  expect(withSteadyPlan("\n  with a as (SELECT ?) SELECT * FROM a")).toBe("\n  with a as (SELECT +?) SELECT * FROM a");
+  for (const other of ["INSERT INTO t VALUES (?, 'it''s ?')", "UPDATE t SET n = ? WHERE id = @id", "BEGIN IMMEDIATE"])
+    expect(withSteadyPlan(other)).toBe(other);
+});
+
+test("a parameter with a plus finds the same rows by the same index, whatever its type", () => {
+  const db = new Database(":memory:");
+  keepPlans(db);
+  db.exec("CREATE TABLE t (id TEXT PRIMARY KEY, n INTEGER, data BLOB) STRICT, WITHOUT ROWID");
+  const data = Buffer.from([1, 2, 3]);
+  db.prepare("INSERT INTO t VALUES (?, ?, ?)").run("a", 7, data);
+  expect(db.prepare("SELECT n FROM t WHERE id = ? AND n = ? AND data = ?").pluck().get("a", 7, data)).toBe(7);
+  expect(db.prepare("SELECT n FROM t WHERE id = @id LIMIT @most").pluck().all({ id: "a", most: 5 })).toEqual([7]);
+  const [step] = db.prepare("EXPLAIN QUERY PLAN SELECT n FROM t WHERE id = +?").all("a");
+  expect(step).toMatchObject({ detail: "SEARCH t USING PRIMARY KEY (id=?)" });
+  db.close();
+});
