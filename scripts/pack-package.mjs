@@ -19,7 +19,8 @@ export function packPackage(folder, out) {
   const work = mkdtempSync(join(tmpdir(), "packing-"));
   try {
     const plain = join(work, "plain.tgz");
-    run("pnpm", ["pack", "--out", plain], join(root, folder));
+    // Without the script that refuses to pack a folder; pnpm leaves it out of the manifest, too.
+    run("pnpm", ["pack", "--ignore-scripts", "--out", plain], join(root, folder));
     run("tar", ["-xzf", basename(plain)], work);
     const unpacked = join(work, "package");
     for (const { path, content } of docsOf(root, folder)) {

@@ -1,5 +1,6 @@
 /** What packages carry for their readers: pages that concern them, a SKILL.md for coding agents, links that hold in the tarball. */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -38,4 +39,20 @@ test("a page that is missing and a link that leads out are found", () => {
       "broken: the tarball has no SKILL.md",
     ]
   `);
+});
+
+test("a folder is not packed as it is: pnpm and npm say what to do instead, in every package", () => {
+  const packages = readdirSync(join(root, "packages")).map((name) => join(root, "packages", name));
+  for (const place of packages) {
+    const { scripts }: { readonly scripts: object } = JSON.parse(readFileSync(join(place, "package.json"), "utf8"));
+    expect(scripts, place).toMatchObject({ prepack: "node ../../scripts/refuse-folder.mjs" });
+  }
+  const out = join(folder, "refused.tgz");
+  const pnpm = join(root, "node_modules/.bin/pnpm");
+  const shell = process.platform === "win32";
+  const cwd = join(root, "packages/host");
+  const { status, stdout, stderr } = spawnSync(pnpm, ["pack", "--out", out], { cwd, encoding: "utf8", shell });
+  expect(status).not.toBe(0);
+  expect(stdout + stderr).toContain("npm run pack -- <folder> packages/host");
+  expect(existsSync(out)).toBe(false);
 });

@@ -7,8 +7,9 @@ import { watchFile } from "@statewright/host";
 import { type ConfigFile, type McpEntry, type PluginEntry, readConfig, unfitConfig } from "./config-file.ts";
 import { type ConfigTrust, checkTrusted, isTrusted } from "./config-trust.ts";
 import { type HeldPlugin, heldPlugin } from "./held-plugin.ts";
+import type { MayStart } from "./keeper.ts";
 import type { McpCommonOptions, McpServer } from "./mcp/connect-mcp.ts";
-import { loadPlugin, type Plugin, type PluginOptions } from "./plugin.ts";
+import { loadPluginAs, type Plugin, type PluginOptions } from "./plugin.ts";
 
 /** What a configuration is read with. */
 export interface ToolConfigOptions {
@@ -190,9 +191,6 @@ function keysOf(plugins: readonly (PluginEntry | McpEntry)[]): readonly string[]
 
 type Held = HeldPlugin<Plugin | McpServer>;
 
-/** Whether what the configuration names is still what a person has said yes to: only then is a program that has ended started anew. */
-type MayStart = (() => Promise<boolean>) | undefined;
-
 async function start(
   entry: PluginEntry | McpEntry,
   { folder }: ConfigFile,
@@ -203,8 +201,12 @@ async function start(
   const world = plugins?.world ?? systemWorld();
   if ("at" in entry) return connected(entry, folder, options, mayStart);
   const inheritEnv = plugins?.inheritEnv ?? trust === undefined;
-  const plugin = await loadPlugin({ ...plugins, ...entry, inheritEnv, cwd: folder });
-  return heldPlugin(plugin, () => plugin.pid !== undefined, world, mayStart);
+  return heldPlugin<Plugin | McpServer>(
+    (asked) => loadPluginAs({ ...plugins, ...entry, inheritEnv, cwd: folder }, asked),
+    ({ pid }) => pid !== undefined,
+    world,
+    mayStart,
+  );
 }
 
 /** The SDK of the protocol is loaded for those who use it. */
@@ -214,11 +216,16 @@ async function connected(
   { mcp, plugins }: ToolConfigOptions,
   mayStart: MayStart,
 ): Promise<Held> {
-  const { connectMcp } = await import("./mcp/connect-mcp.ts");
+  const { connectMcpAs } = await import("./mcp/connect-mcp.ts");
   const world = mcp?.world ?? plugins?.world ?? systemWorld();
   const said = { ...mcp, name, prefix, world, ...(only === undefined ? {} : { only }) };
-  const server = await connectMcp({ ...said, ...("command" in at ? { ...at, cwd: folder } : at) });
-  return heldPlugin(server, () => !server.isClosed, world, "command" in at ? mayStart : undefined);
+  const options = { ...said, ...("command" in at ? { ...at, cwd: folder } : at) };
+  return heldPlugin<Plugin | McpServer>(
+    (asked) => connectMcpAs(options, asked),
+    (server) => isServer(server) && !server.isClosed,
+    world,
+    "command" in at ? mayStart : undefined,
+  );
 }
 
 function isServer(source: Plugin | McpServer): source is McpServer {

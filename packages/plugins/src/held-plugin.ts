@@ -1,9 +1,10 @@
 /** A plugin that a configuration names for a while: when it does so no longer, its calls go on to their ends first. */
-import { type Tool, type ToolCall, ToolError, type ToolRuntime, type World } from "@statewright/core";
+import type { Tool, ToolCall, ToolRuntime, World } from "@statewright/core";
+import { type MayStart, untrusted } from "./keeper.ts";
 import type { Plugin } from "./plugin.ts";
 
 /** A plugin, or another source of tools that can be ended and begun anew. */
-export type ToolSource = Pick<Plugin, "tools" | "restart" | "close" | "pid">;
+export type ToolSource = Pick<Plugin, "tools" | "restart" | "close">;
 
 /** A plugin whose calls are counted. */
 export interface HeldPlugin<Source extends ToolSource = ToolSource> {
@@ -20,24 +21,25 @@ export interface HeldPlugin<Source extends ToolSource = ToolSource> {
 }
 
 /**
- * Count the calls of a plugin; `isOpen` tells whether it was started and not ended. With `mayStart` a call that would start its
- * program anew, after it has ended, asks that first: the program may be another one by now.
+ * Start a plugin and count its calls; `isOpen` tells whether it was started and not ended. With `mayStart` that is asked before
+ * its program is started anew, after it has ended: the program may be another one by now.
  */
-export function heldPlugin<Source extends ToolSource>(
-  plugin: Source,
-  isOpen: () => boolean,
+export async function heldPlugin<Source extends ToolSource>(
+  start: (mayStart: MayStart) => Promise<Source>,
+  isOpen: (plugin: Source) => boolean,
   { log }: Pick<World, "log">,
-  mayStart?: () => Promise<boolean>,
-): HeldPlugin<Source> {
+  mayStart: MayStart,
+): Promise<HeldPlugin<Source>> {
   let calls = 0;
   let isRetired = false;
   let isClosed = false;
   let ending: Promise<void> | undefined;
   let starting: Promise<void> | undefined;
+  const plugin = await start(mayStart === undefined ? undefined : async () => !isRetired && (await mayStart()));
   let made: { readonly from: readonly Tool[]; readonly tools: readonly Tool[] } | undefined;
 
   const endIfIdle = (): void => {
-    if (!isRetired || isClosed || calls > 0 || !isOpen()) return;
+    if (!isRetired || isClosed || calls > 0 || !isOpen(plugin)) return;
     ending = plugin.close().then(
       () => undefined,
       (error: unknown) => log("warn", "a plugin that is no longer configured could not be ended", { error }),
@@ -45,7 +47,8 @@ export function heldPlugin<Source extends ToolSource>(
   };
   const started = async (): Promise<void> => {
     await ending;
-    if (isClosed || isOpen()) return;
+    if (isClosed || isOpen(plugin)) return;
+    if (mayStart !== undefined) throw untrusted();
     starting ??= plugin.restart().finally(() => {
       starting = undefined;
     });
@@ -57,11 +60,6 @@ export function heldPlugin<Source extends ToolSource>(
       call: async (state: unknown, runtime: ToolRuntime, call: ToolCall) => {
         calls += 1;
         try {
-          if (mayStart !== undefined && plugin.pid === undefined && (isRetired || !(await mayStart())))
-            throw new ToolError(
-              "denied",
-              "The program behind this tool has ended, and is not started again: nobody has said yes to it as it is now.",
-            );
           if (isRetired) await started();
           return await tool.call(state, runtime, call);
         } finally {

@@ -19,6 +19,7 @@ import {
 } from "@statewright/core";
 import { expand } from "./expand.ts";
 import { jsonSchema } from "./json-schema.ts";
+import { keeper, type MayStart } from "./keeper.ts";
 import { notReady, type PluginProcess, type Start, startPlugin } from "./plugin-process.ts";
 import { isObject, type PluginReply, type PluginToolDefinition } from "./protocol.ts";
 
@@ -100,62 +101,34 @@ const defaults = {
  * Start a plugin, once for all calls. Throws `plugin_failed` when it cannot be started or does not describe itself, with no
  * process left; `invalid_option` for a variable that is not set; `invalid_tool` for a tool that no model can be shown.
  */
-export async function loadPlugin(given: PluginOptions | string): Promise<Plugin> {
+export function loadPlugin(given: PluginOptions | string): Promise<Plugin> {
+  return loadPluginAs(given, undefined);
+}
+
+/** The same; `mayStart` is asked before its program is started anew by itself. */
+export async function loadPluginAs(given: PluginOptions | string, mayStart: MayStart): Promise<Plugin> {
   const options: PluginOptions = typeof given === "string" ? { command: given } : given;
   const start = startOf(options);
   const { restart = "lazy", maxRestarts = defaults.maxRestarts, onTimeout = "wait" } = options;
   const { command, world } = start;
-  let process: PluginProcess | undefined = await startPlugin(start);
-  let pinned = digestOf(process);
-  let starting: Promise<PluginProcess> | undefined;
-  let restarts = 0;
-  let isClosed = false;
-
-  /** The process that answers: the one at work, or a new one where the last has ended. */
-  async function ready(): Promise<PluginProcess> {
-    if (isClosed) throw ToolError.unavailable(`The plugin "${command}" was closed.`);
-    if (process?.isAlive() === true) return process;
-    if (starting !== undefined) return starting.catch(unavailable);
-    if (restart === "never" || restarts >= maxRestarts) throw ToolError.unavailable(ended(command, restarts));
-    restarts += 1;
-    starting = begin();
-    try {
-      return await starting;
-    } finally {
-      starting = undefined;
-    }
-  }
-
-  async function begin(): Promise<PluginProcess> {
-    const next = await startPlugin(start).catch(unavailable);
-    if (digestOf(next) !== pinned) {
+  const first = await startPlugin(start);
+  let pinned = digestOf(first);
+  const kept = keeper(first, {
+    name: `plugin "${command}"`,
+    verb: "started",
+    restart,
+    maxRestarts,
+    mayStart,
+    startAnew: async () => {
+      const next = await startPlugin(start);
+      if (digestOf(next) === pinned) return next;
       await next.stop();
       world.log("warn", `the plugin "${command}" describes other tools than before`, { command });
       throw ToolError.failed(
         `The tools of the plugin "${command}" have changed since it was loaded. Restart it to take them.`,
       );
-    }
-    process = next;
-    return next;
-  }
-
-  /** End the process and start it anew, whatever tools it describes then. */
-  async function begunAnew(): Promise<PluginProcess> {
-    const before = process;
-    process = undefined;
-    await before?.close();
-    const next = await startPlugin(start);
-    tools = await toolsOrEnd(next);
-    pinned = digestOf(next);
-    restarts = 0;
-    process = next;
-    return next;
-  }
-
-  /** Until no process is being started: what follows must not overlook one. */
-  async function started(): Promise<void> {
-    while (starting !== undefined) await Promise.allSettled([starting]);
-  }
+    },
+  });
 
   /** No process stays whose tools cannot be used. */
   async function toolsOrEnd(of: PluginProcess): Promise<readonly Tool[]> {
@@ -171,7 +144,7 @@ export async function loadPlugin(given: PluginOptions | string): Promise<Plugin>
   async function call(definition: PluginToolDefinition, args: unknown, runtime: ToolRuntime): Promise<ToolOutput> {
     const { callId, signal, update, progress } = runtime;
     for (;;) {
-      const at = await ready();
+      const at = await kept.ready();
       try {
         const reply = await at.call({
           callId,
@@ -183,7 +156,7 @@ export async function loadPlugin(given: PluginOptions | string): Promise<Plugin>
             else update?.({ content: news.content, ...(news.details === undefined ? {} : { details: news.details }) });
           },
         });
-        restarts = 0;
+        kept.answered();
         return outputOf(reply);
       } catch (error) {
         if (error === notReady) {
@@ -201,39 +174,23 @@ export async function loadPlugin(given: PluginOptions | string): Promise<Plugin>
     }
   }
 
-  let tools = await toolsOrEnd(process);
+  let tools = await toolsOrEnd(first);
   return {
     get tools() {
       return tools;
     },
     get pid() {
-      return process?.isAlive() === true ? process.pid : undefined;
+      return kept.atWork?.pid;
     },
-    restart: async () => {
-      await started();
-      isClosed = false;
-      starting = begunAnew().finally(() => {
-        starting = undefined;
-      });
-      await starting;
-    },
-    close: async () => {
-      isClosed = true;
-      await started();
-      await process?.close();
-    },
+    restart: () =>
+      kept.restart(async () => {
+        const next = await startPlugin(start);
+        tools = await toolsOrEnd(next);
+        pinned = digestOf(next);
+        return next;
+      }),
+    close: kept.close,
   };
-}
-
-/** What a start has failed for, as the model reads it. */
-function unavailable(cause: unknown): never {
-  if (isToolError(cause)) throw cause;
-  throw ToolError.unavailable(cause instanceof Error ? cause.message : String(cause), { cause });
-}
-
-function ended(command: string, restarts: number): string {
-  const tried = restarts === 0 ? "" : ` It was started anew ${restarts} times and ended each time before it answered.`;
-  return `The plugin "${command}" has ended.${tried}`;
 }
 
 function startOf(options: PluginOptions): Start {

@@ -122,27 +122,35 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Blocks as ours: text blocks that stand together are one, images keep their place. Undefined for what is no list. */
+/**
+ * Blocks as ours: text blocks that stand together are one, images keep their place, and what is neither is text as it came:
+ * nothing that a plugin says is lost. Undefined for what is no list.
+ */
 function blocksOf(content: unknown): readonly ContentBlock[] | undefined {
   if (!Array.isArray(content)) return undefined;
   const blocks: ContentBlock[] = [];
   for (const given of content) {
     const block = blockOf(given);
     const last = blocks.at(-1);
-    if (block?.type === "text" && last?.type === "text")
+    if (block.type === "text" && last?.type === "text")
       blocks[blocks.length - 1] = { type: "text", text: last.text + block.text };
-    else if (block !== undefined) blocks.push(block);
+    else blocks.push(block);
   }
   return blocks;
 }
 
-function blockOf(given: unknown): ContentBlock | undefined {
-  if (!isObject(given)) return undefined;
+function blockOf(given: unknown): ContentBlock {
+  if (typeof given === "string") return { type: "text", text: given };
+  if (!isObject(given)) return asItCame(given);
   if (given["type"] === "text" && typeof given["text"] === "string") return { type: "text", text: given["text"] };
   const mimeType = given["mimeType"] ?? given["mime_type"];
   if (given["type"] === "image" && typeof given["data"] === "string" && typeof mimeType === "string")
     return { type: "image", data: given["data"], mimeType };
-  return undefined;
+  return asItCame(given);
+}
+
+function asItCame(given: unknown): ContentBlock {
+  return { type: "text", text: JSON.stringify(given) };
 }
 
 /** A JSON object: what came from JSON.parse has no other kind of object but lists. */

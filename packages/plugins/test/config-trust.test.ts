@@ -9,6 +9,7 @@ import {
   type FoundConfiguration,
   foundConfiguration,
   loadTools,
+  type PluginOptions,
 } from "../src/index.ts";
 import { say } from "./support/calls.ts";
 
@@ -50,8 +51,8 @@ async function refusal(trust = configTrust(join(home, "trusted.json"))): Promise
   return (error as { readonly details: FoundConfiguration }).details;
 }
 
-async function load(): Promise<ConfiguredTools> {
-  const loaded = await loadTools(file, { trust: configTrust(join(home, "trusted.json")) });
+async function load(plugins: Pick<PluginOptions, "timeoutMs" | "staleGraceMs"> = {}): Promise<ConfiguredTools> {
+  const loaded = await loadTools(file, { trust: configTrust(join(home, "trusted.json")), plugins });
   open.push(loaded);
   return loaded;
 }
@@ -215,5 +216,23 @@ test("a program that has ended is started anew as long as it is what a person ha
   rmSync(marker);
   writeFileSync(join(folder, "plugin.mjs"), `import "node:fs"; ${readFileSync(join(folder, "plugin.mjs"), "utf8")}`);
   expect(await say(tools, {})).toContain("nobody has said yes to it as it is now");
+  expect(existsSync(marker)).toBe(false);
+});
+
+test("a program that owes an answer is not started anew either where nobody has said yes to it as it is now", async () => {
+  workspace();
+  const program = join(folder, "plugin.mjs");
+  // It describes itself, and answers no call.
+  const silent = readFileSync(program, "utf8").replace("process.stdin.on", "process.stdin.once");
+  writeFileSync(program, silent);
+  const trust = configTrust(join(home, "trusted.json"));
+  await trust.add(await foundConfiguration(file));
+  const { tools } = await load({ timeoutMs: 1, staleGraceMs: 1 });
+  expect(await say(tools, {})).toContain("Timed out");
+  rmSync(marker);
+  writeFileSync(program, `import "node:fs"; ${silent}`);
+  // The second call is long enough to outlive the first one's answer that does not come.
+  const timed = tools.map((tool) => ({ ...tool, spec: { ...tool.spec, timeoutMs: undefined } }));
+  expect(await say(timed, {})).toContain("nobody has said yes to it as it is now");
   expect(existsSync(marker)).toBe(false);
 });

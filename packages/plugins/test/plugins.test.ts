@@ -1,7 +1,15 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defineTool, jsonSchemaInput, modelToolOf, textOf, toolRegistry, type World } from "@statewright/core";
+import {
+  defineTool,
+  type Json,
+  jsonSchemaInput,
+  modelToolOf,
+  textOf,
+  toolRegistry,
+  type World,
+} from "@statewright/core";
 import { runProcess } from "@statewright/host";
 import { virtualClock } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
@@ -143,6 +151,19 @@ test("S3.36 S3.38 text blocks are one text, in order with nothing between; an im
     { type: "text", text: "b" },
     { type: "image", data: "AQ==", mimeType: "image/gif" },
   ]);
+});
+
+test("content that is neither text nor image reaches the model as it came, so that no answer is empty by mistake", async () => {
+  const { tools } = await load();
+  const say = (blocks: readonly Json[]) => ({ args: { say: "", blocks } });
+  const [video, broken, mixed] = await answers(tools, [
+    say([{ type: "video", url: "x" }]),
+    say([{ type: "image", data: "AA==" }, 7, null]),
+    say(["bare ", { type: "text", text: "text" }]),
+  ]);
+  expect(video).toMatchObject({ isError: false, content: [{ type: "text", text: '{"type":"video","url":"x"}' }] });
+  expect(broken?.content).toEqual([{ type: "text", text: '{"type":"image","data":"AA=="}7null' }]);
+  expect(mixed?.content).toEqual([{ type: "text", text: "bare text" }]);
 });
 
 test("S3.33 S3.56 F17 a process that ends in a call: that call is an error, the next one gets a new process, other plugins keep theirs", async () => {

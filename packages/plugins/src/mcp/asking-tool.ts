@@ -14,8 +14,6 @@ import {
   START,
   type Tool,
   ToolError,
-  type ToolErrorKind,
-  type ToolExecution,
   type ToolOutput,
   toolSpec,
 } from "@statewright/core";
@@ -34,11 +32,13 @@ export type MakeAskingCall = (
 /** The key of a question: `tool.elicit` in the answers of the graph that calls the tool. */
 const elicitKey = "elicit";
 
-/** What is saved of a call: how it ended, or what it waits for. */
+/** What is saved of a call: that it is to be made, how it ended, or what it waits for. */
 type SavedCall =
-  | { readonly kind: "none" }
+  | { readonly kind: "open"; readonly round: McpRound | undefined }
   | McpOutcome
-  | { readonly kind: "failed"; readonly error: { readonly kind: ToolErrorKind; readonly message: string } };
+  | { readonly kind: "failed"; readonly error: SavedFailure; readonly round: McpRound | undefined };
+
+type SavedFailure = Pick<ToolError, "kind" | "message" | "disposition"> & { readonly retryAfterMs?: number };
 
 interface SavedState {
   readonly args: Readonly<Record<string, unknown>>;
@@ -49,42 +49,36 @@ interface SavedState {
 /** How often a person is asked again whose answer does not fit. */
 const mostTries = 8;
 
-/** The tool for a definition. */
+/** The tool for a definition. What is said of its calls goes for those that are made anew with answers, too. */
 export function askingTool(
   server: string,
   { definition, parts }: McpTool,
   make: MakeAskingCall,
   outputOf: (outcome: Extract<McpOutcome, { kind: "done" }>) => ToolOutput,
 ): Tool {
-  const { name, label, description, input, originalName, effect = "once", safety, timeoutMs, onError } = parts;
-  const { limits, execution } = parts;
+  const { name, description, input, effect = "once" } = parts;
   const tool = graphTool(graphOf(server, definition.name, effect, make), {
     name,
     description,
     input,
-    ...(label === undefined ? {} : { label }),
-    ...(safety === undefined ? {} : { safety }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(onError === undefined ? {} : { onError }),
-    ...(limits === undefined ? {} : { limits }),
-    ...(execution === undefined ? {} : { execution: execution as ToolExecution<unknown> }),
     given: (args) => ({ args }),
     answer: (state) => {
       const call = state.call as SavedCall;
       if (call.kind === "done") return outputOf(call);
-      if (call.kind === "failed") throw new ToolError(call.error.kind, call.error.message, { disposition: "repair" });
       throw new ToolError("unknown_outcome", "A person has confirmed that this happened. Its result is not known.");
     },
   });
-  return originalName === undefined ? tool : { ...tool, spec: toolSpec({ ...tool.spec, originalName }) };
+  return { ...tool, spec: toolSpec(parts) };
 }
 
 function graphOf(server: string, tool: string, effect: EffectClass, make: MakeAskingCall) {
   const state = defineState({
     args: plain(() => ({})),
-    call: plain((): SavedCall => ({ kind: "none" })),
+    call: plain((): SavedCall => ({ kind: "open", round: undefined })),
     answered: plain((): readonly AnsweredQuestion[] => []),
   });
+  /** Failures that this process has told. What was only saved may have been the last: it is told before anything is made again. */
+  const told = new WeakSet<SavedCall>();
   return defineGraph({ name: `mcp_${server}`, state, interrupts: { [elicitKey]: answerSchema } })
     .nodes({
       call: {
@@ -92,34 +86,52 @@ function graphOf(server: string, tool: string, effect: EffectClass, make: MakeAs
         effect,
         run: async (saved, { signal, progress }) => {
           const { args, answered, call } = saved as SavedState;
-          const round = call.kind === "asks" ? call.round : undefined;
+          const round = call.kind === "open" ? call.round : undefined;
           try {
             return { call: await make(args, answered, round, { signal, progress }) };
           } catch (error) {
             if (signal.aborted || !isToolError(error)) throw error;
-            const { kind, modelMessage: message } = error;
-            return { call: { kind: "failed", error: { kind, message } } satisfies SavedCall };
+            return { call: { kind: "failed", error: savedFailure(error), round } satisfies SavedCall };
           }
         },
       },
+      // It fails the attempt. Another one, where the tool has a retry, begins here and lets the call be made again.
+      tell: (saved) => {
+        const { call } = saved as SavedState;
+        if (call.kind !== "failed") return {};
+        if (told.has(call)) return { call: { kind: "open", round: call.round } satisfies SavedCall };
+        told.add(call);
+        const { kind, message, ...options } = call.error;
+        throw new ToolError(kind, message, options);
+      },
       ask: async (saved, { interrupt }) => {
         const { call, answered } = saved as SavedState;
+        if (call.kind !== "asks") return {};
         const found: AnsweredQuestion[] = [];
-        for (const question of call.kind === "asks" ? call.questions : []) {
+        for (const question of call.questions) {
           const answer = await untilFit(question, async (payload) => {
             const given: unknown = await interrupt(elicitKey, { payload: { server, tool, ...payload } });
             return given as McpAnswer;
           });
           found.push({ key: question.key, answer });
         }
-        return { answered: [...answered, ...found] };
+        return { answered: [...answered, ...found], call: { kind: "open", round: call.round } satisfies SavedCall };
       },
     })
     .edges({
       [START]: "call",
-      call: route(["ask", END], (saved) => ((saved as SavedState).call.kind === "asks" ? "ask" : END)),
+      call: route(["ask", "tell", END], (saved) => {
+        const { kind } = (saved as SavedState).call;
+        if (kind === "asks") return "ask";
+        return kind === "failed" ? "tell" : END;
+      }),
+      tell: "call",
       ask: "call",
     });
+}
+
+function savedFailure({ kind, modelMessage: message, disposition, retryAfterMs }: ToolError): SavedFailure {
+  return { kind, message, disposition, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
 }
 
 /** Ask, and ask again with what was wrong, until an answer fits the question. */

@@ -1,7 +1,8 @@
 /** Why a call of a server failed, as a model reads it, and who acts next. */
 import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
-import { type EffectClass, isToolError, ToolError } from "@statewright/core";
+import { type EffectClass, isToolError, ToolError, type ToolErrorOptions } from "@statewright/core";
 import { isHostError } from "@statewright/host";
+import { isUnauthorized, type Refusal } from "./http-refusal.ts";
 import { lostCode } from "./http-transport.ts";
 
 /** How much of a server's words stands in an error. */
@@ -18,16 +19,30 @@ export function isSessionGone(error: unknown): boolean {
   return error.status === 404 || (error.status === 400 && /session/i.test(error.message));
 }
 
-/** The failure of a call as a tool error. `ended` says how the server ended, where it has. */
-export function callError(error: unknown, server: string, effect: EffectClass, ended: string | undefined): unknown {
+/** What is known beside the failure itself. */
+export interface CallFailure {
+  readonly server: string;
+  readonly effect: EffectClass;
+  /** How the server ended, where it has. */
+  readonly ended: string | undefined;
+  /** What it says by the status of its answer, for people. */
+  readonly refusal: Refusal | undefined;
+}
+
+/** The failure of a call as a tool error. People read more of a refusal than a model, which can do nothing about it. */
+export function callError(error: unknown, { server, effect, ended, refusal }: CallFailure): unknown {
   if (isToolError(error)) return error;
   if (isHostError(error)) return hostError(error, server, effect);
   if (error instanceof SdkHttpError) {
     const { status = 0 } = error;
     if (status === 401 || status === 403)
-      return new ToolError("denied", `The MCP server "${server}" refuses the call: it wants another authorization.`);
+      return new ToolError(
+        "denied",
+        `The MCP server "${server}" refuses the call: it wants another authorization.`,
+        forPeople(refusal),
+      );
     return status >= 400 && status < 500
-      ? ToolError.failed(`The MCP server "${server}" answered with the status ${status}.`)
+      ? ToolError.failed(`The MCP server "${server}" answered with the status ${status}.`, forPeople(refusal))
       : lost(server, effect, `it answered with the status ${status}`);
   }
   if (error instanceof ProtocolError) return protocolError(error, server, effect);
@@ -36,11 +51,17 @@ export function callError(error: unknown, server: string, effect: EffectClass, e
       return new ToolError("invalid_output", `The MCP server "${server}" gave a result that is none: ${said(error)}`);
     if (error.code === SdkErrorCode.ConnectionClosed) return lost(server, effect, ended ?? "the connection was closed");
   }
-  if (error instanceof Error && error.name === "UnauthorizedError")
-    return new ToolError("denied", `The MCP server "${server}" wants a person to log in again.`);
+  if (isUnauthorized(error))
+    return new ToolError("denied", `The MCP server "${server}" wants a person to log in again.`, forPeople(refusal));
   return ended === undefined
     ? ToolError.failed(`The MCP server "${server}" could not do it: ${said(error)}`, { cause: error })
     : lost(server, effect, ended);
+}
+
+function forPeople(refusal: Refusal | undefined): ToolErrorOptions {
+  if (refusal === undefined) return {};
+  const { what, next } = refusal;
+  return { userMessage: `${what.charAt(0).toUpperCase()}${what.slice(1)}. ${next}.` };
 }
 
 function protocolError(error: ProtocolError, server: string, effect: EffectClass): ToolError {

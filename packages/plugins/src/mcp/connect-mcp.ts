@@ -19,6 +19,7 @@ import {
   type World,
 } from "@statewright/core";
 import { expand } from "../expand.ts";
+import { type Keeper, keeper, type MayStart } from "../keeper.ts";
 import { askingTool } from "./asking-tool.ts";
 import { callError, isSessionGone } from "./call-error.ts";
 import { type Ask, type McpPrompts, type McpResources, promptsOf, requestFailed, resourcesOf } from "./mcp-lists.ts";
@@ -27,7 +28,9 @@ import {
   type McpCall,
   type McpOutcome,
   type McpSession,
+  notSent,
   openSession,
+  refusalOf,
   type SessionStart,
   unlessAborted,
 } from "./mcp-session.ts";
@@ -203,7 +206,12 @@ const defaults = {
  * left; `invalid_option` for a variable that is not set or a tool that it does not have; `invalid_tool` for two tools of one
  * name.
  */
-export async function connectMcp(given: McpOptions): Promise<McpServer> {
+export function connectMcp(given: McpOptions): Promise<McpServer> {
+  return connectMcpAs(given, undefined);
+}
+
+/** The same; `mayStart` is asked before it is connected anew by itself. */
+export async function connectMcpAs(given: McpOptions, mayStart: MayStart): Promise<McpServer> {
   const options: AllOptions = given;
   const { name, timeoutMs, world } = check(options);
   const { restart = "lazy", maxRestarts = defaults.maxRestarts } = options;
@@ -214,12 +222,21 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
     isDirty = true;
   };
   const start = startOf(options, world, () => onToolsChanged());
-  let session: McpSession | undefined = await openSession(start);
-  let starting: Promise<McpSession> | undefined;
-  let restarts = 0;
-  let isClosed = false;
+  const first = await openSession(start);
+  const kept: Keeper<McpSession> = keeper(first, {
+    name: `MCP server "${name}"`,
+    verb: "connected",
+    restart,
+    maxRestarts,
+    mayStart,
+    startAnew: async (before) => {
+      await before.stop();
+      return openSession(start);
+    },
+    begun: compare,
+  });
   let made: { readonly tools: readonly Tool[]; readonly refused: readonly RefusedMcpTool[] };
-  let pins: McpPins = ofInterest(session);
+  let pins: McpPins = ofInterest(first);
   let change: McpChange | undefined;
   const followers = new Set<() => void>();
 
@@ -233,29 +250,6 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
     single: options.tools ?? {},
   };
 
-  /** The connection that answers: the one at work, or a new one where the last has ended. */
-  async function ready(): Promise<McpSession> {
-    if (isClosed) throw ToolError.unavailable(`The MCP server "${name}" was closed.`);
-    if (session !== undefined && session.ended() === undefined) return session;
-    if (starting !== undefined) return starting.catch(unavailable);
-    if (restart === "never" || restarts >= maxRestarts) throw ToolError.unavailable(endedText(name, restarts));
-    restarts += 1;
-    starting = begin();
-    try {
-      return await starting;
-    } finally {
-      starting = undefined;
-    }
-  }
-
-  async function begin(): Promise<McpSession> {
-    await session?.stop();
-    const next = await openSession(start).catch(unavailable);
-    session = next;
-    await compare(next);
-    return next;
-  }
-
   /** See what the server says of its tools now, and have it decided. */
   async function compare(with_: McpSession): Promise<void> {
     const seen = with_.pins;
@@ -264,7 +258,7 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
     world.log("warn", `the MCP server "${name}" describes other tools than before`, { ...change });
     const isTaken = await decided(change);
     // A yes is for what it was said to: what the server has described since is asked about by itself.
-    if (isTaken && session === with_ && changeOf(seen, with_.pins) === undefined) take(with_);
+    if (isTaken && kept.last === with_ && changeOf(seen, with_.pins) === undefined) take(with_);
   }
 
   async function decided(of: McpChange): Promise<boolean> {
@@ -323,8 +317,13 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
     return askingTool(
       name,
       tool,
-      (args, answered, round, { signal, progress }) =>
-        call(tool, { args, answered, round, signal, onProgress: (said) => progress(progressOf(said).content) }),
+      async (args, answered, round, { signal, progress }) => {
+        const onProgress: McpCall["onProgress"] = (said) => progress(progressOf(said).content);
+        const outcome = await call(tool, { args, answered, round, signal, onProgress });
+        // A result that its schema refuses is a failure of this call, not of what is made of it later.
+        if (outcome.kind === "done" && tool.check !== undefined) outputOf(tool, outcome);
+        return outcome;
+      },
       (outcome) => outputOf(tool, outcome),
     );
   }
@@ -337,20 +336,28 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
   /** Make a call of a tool as it was taken. */
   async function call(tool: McpTool, given: Omit<McpCall, "definition">): Promise<McpOutcome> {
     const { definition, pin, parts } = tool;
-    for (let isAgain = false; ; isAgain = true) {
-      const at = await unlessAborted(given.signal, ready());
+    let isAgain = false;
+    for (;;) {
+      const at = await unlessAborted(given.signal, kept.ready());
       if (at.pins[definition.name] !== pin) throw ToolError.failed(otherText(name, definition.name));
       try {
         const outcome = await at.call({ ...given, definition });
-        restarts = 0;
+        kept.answered();
         return outcome;
       } catch (error) {
         if (given.signal.aborted) throw given.signal.reason;
+        if (error === notSent) continue;
         if (!isAgain && isSessionGone(error)) {
+          isAgain = true;
           await at.stop();
           continue;
         }
-        throw callError(error, name, parts.effect ?? "once", at.ended());
+        throw callError(error, {
+          server: name,
+          effect: parts.effect ?? "once",
+          ended: at.ended(),
+          refusal: refusalOf(start, error),
+        });
       }
     }
   }
@@ -363,12 +370,15 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
     const stopTimer = world.schedule.after(timeoutMs, () =>
       stop.abort(new Error(`it took longer than ${timeoutMs} ms`)),
     );
+    let at: McpSession | undefined;
     try {
-      return await (await ready()).ask((client) => work(client, stop.signal));
+      at = await kept.ready();
+      return await at.ask((client) => work(client, stop.signal));
     } catch (error) {
       if (signal?.aborted === true) throw signal.reason;
       if (isStatewrightError(error)) throw error;
-      throw requestFailed(name, what, stop.signal.aborted ? stop.signal.reason : error);
+      const why = stop.signal.aborted ? stop.signal.reason : (at?.ended() ?? error);
+      throw requestFailed(name, what, why, refusalOf(start, why));
     } finally {
       stopTimer();
       signal?.removeEventListener("abort", onAbort);
@@ -386,9 +396,9 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
     void relist();
   };
   async function relist(): Promise<void> {
-    while (isDirty && !isClosed && session !== undefined) {
+    while (isDirty && !kept.isClosed) {
       isDirty = false;
-      const at = session;
+      const at = kept.last;
       try {
         await at.refresh();
         await compare(at);
@@ -400,35 +410,25 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
     isListing = false;
   }
 
-  const release = async (): Promise<void> => {
-    while (starting !== undefined) await Promise.allSettled([starting]);
-    await session?.close();
-  };
-
   try {
     const known = options.pins === undefined ? undefined : changeOf(options.pins, pins);
     if (known !== undefined && !(await decided(known))) throw otherThanPinned(name, known);
-    refuseUnknown(making, session.definitions);
-    made = toolsFrom(session);
+    refuseUnknown(making, first.definitions);
+    made = toolsFrom(first);
     hasBegun = true;
     if (isDirty) onToolsChanged();
   } catch (error) {
-    isClosed = true;
-    await session.close();
+    await kept.close();
     throw error;
   }
 
-  const close = async (): Promise<void> => {
-    isClosed = true;
-    await release();
-  };
   return {
     name,
     get info() {
-      return session?.client.getServerVersion();
+      return kept.last.client.getServerVersion();
     },
     get instructions() {
-      return session?.client.getInstructions();
+      return kept.last.client.getInstructions();
     },
     get tools() {
       return made.tools;
@@ -445,13 +445,13 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
       return change;
     },
     get pid() {
-      return session?.pid;
+      return kept.atWork?.pid;
     },
     get isClosed() {
-      return isClosed;
+      return kept.isClosed;
     },
     accept: () => {
-      if (session !== undefined && change !== undefined) take(session);
+      if (change !== undefined) take(kept.last);
     },
     registerIn: (registry) => {
       let own: readonly Tool[] = [];
@@ -474,24 +474,19 @@ export async function connectMcp(given: McpOptions): Promise<McpServer> {
         own = [];
       };
     },
-    restart: async () => {
-      await release();
-      isClosed = false;
-      restarts = 0;
-      starting = openSession(start).finally(() => {
-        starting = undefined;
-      });
-      const next = await starting;
-      session = next;
-      try {
-        take(next);
-      } catch (error) {
-        await next.stop();
-        throw error;
-      }
-    },
-    close,
-    [Symbol.asyncDispose]: close,
+    restart: () =>
+      kept.restart(async () => {
+        const next = await openSession(start);
+        try {
+          take(next);
+        } catch (error) {
+          await next.stop();
+          throw error;
+        }
+        return next;
+      }),
+    close: kept.close,
+    [Symbol.asyncDispose]: kept.close,
   };
 }
 
@@ -607,18 +602,6 @@ function progressOf({
 } {
   const numbers = total === undefined ? { progress } : { progress, total };
   return { content: message ?? Object.values(numbers).join("/"), details: numbers };
-}
-
-/** What a connection has failed for, as the model reads it. */
-function unavailable(cause: unknown): never {
-  if (cause instanceof ToolError) throw cause;
-  throw ToolError.unavailable(cause instanceof Error ? cause.message : String(cause), { cause });
-}
-
-function endedText(name: string, restarts: number): string {
-  const tried =
-    restarts === 0 ? "" : ` It was connected anew ${restarts} times and ended each time before it answered.`;
-  return `The MCP server "${name}" has ended.${tried}`;
 }
 
 function otherText(server: string, tool: string): string {

@@ -83,14 +83,23 @@ export function httpTransport({ url, headers, authProvider, world, ...rest }: Ht
         open.set(message.id, stop);
         const outer = options?.requestSignal;
         const requestSignal = outer === undefined ? stop.signal : AbortSignal.any([outer, stop.signal]);
-        await inner.send(message, { ...given(options), requestSignal, onRequestStreamEnd: () => lost(message.id) });
+        try {
+          await inner.send(message, { ...given(options), requestSignal, onRequestStreamEnd: () => lost(message.id) });
+        } catch (error) {
+          open.delete(message.id);
+          throw error;
+        }
         return;
       }
-      await inner.send(message, given(options));
-      if (isJSONRPCNotification(message) && message.method === "notifications/cancelled") {
-        const id = message.params?.["requestId"] as RequestId;
-        open.get(id)?.abort();
-        open.delete(id);
+      try {
+        await inner.send(message, given(options));
+      } finally {
+        // Nobody waits for its answer, whether the server has heard that or not.
+        if (isJSONRPCNotification(message) && message.method === "notifications/cancelled") {
+          const id = message.params?.["requestId"] as RequestId;
+          open.get(id)?.abort();
+          open.delete(id);
+        }
       }
     },
     setProtocolVersion: (version) => inner.setProtocolVersion(version),

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Client } from "@modelcontextprotocol/client";
 import { type Message, StatewrightError } from "@statewright/core";
+import type { Refusal } from "./http-refusal.ts";
 import { contentOfBlocks } from "./mcp-result.ts";
 import { allPages, unlimitedMs } from "./mcp-session.ts";
 
@@ -170,11 +171,16 @@ function defined<Given extends object>(given: Given): Defined<Given> {
 }
 
 /** A request that failed, as an error of ours. */
-export function requestFailed(server: string, what: string, cause: unknown): StatewrightError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+export function requestFailed(
+  server: string,
+  what: string,
+  cause: unknown,
+  refusal: Refusal | undefined,
+): StatewrightError {
+  const why = refusal?.what ?? (cause instanceof Error ? cause.message : String(cause)).slice(0, 500);
   return new StatewrightError("mcp_failed", {
-    what: `the MCP server "${server}" could not ${what}: ${why.slice(0, 500).replace(/\.$/, "")}`,
-    next: "List what it offers, or look at its log",
+    what: `the MCP server "${server}" could not ${what}: ${why.replace(/\.$/, "")}`,
+    next: refusal?.next ?? "List what it offers, or look at its log",
     cause,
   });
 }

@@ -15,6 +15,7 @@ import {
 import { printable, StatewrightError, type Usage, type World } from "@statewright/core";
 import { isHostError } from "@statewright/host";
 import { cutShort } from "./call-error.ts";
+import { addressOf, httpRefusal, isUnauthorized, type Refusal } from "./http-refusal.ts";
 import { type HttpTransport, httpTransport } from "./http-transport.ts";
 import { type McpPins, pinsOf } from "./pins.ts";
 import { type AnsweredQuestion, type McpQuestion, questionOf, resultOfAnswer } from "./question.ts";
@@ -75,6 +76,8 @@ export interface McpSession {
   readonly pins: McpPins;
   /** How it ended; undefined while it has not. */
   readonly ended: () => string | undefined;
+  readonly isAlive: () => boolean;
+  /** Rejects with {@link notSent} where it has ended before it was this call's turn. */
   readonly call: (call: McpCall) => Promise<McpOutcome>;
   /** Do something with the client; our process stays alive meanwhile. */
   readonly ask: <Value>(work: (client: Client) => Promise<Value>) => Promise<Value>;
@@ -83,6 +86,9 @@ export interface McpSession {
   readonly close: () => Promise<void>;
   readonly stop: () => Promise<void>;
 }
+
+/** The connection has ended, and nothing of the call was sent: another one is needed. */
+export const notSent: unique symbol = Symbol("not sent");
 
 /** The SDK's own limit of time: ours come from the signals of calls. */
 export const unlimitedMs: number = 2 ** 31 - 1;
@@ -159,10 +165,6 @@ async function greeted(
       await transport.stop();
     }
   }
-}
-
-function isUnauthorized(error: unknown): boolean {
-  return error instanceof Error && error.name === "UnauthorizedError";
 }
 
 function transportOf({ transport, maxMessageLength, world }: SessionStart): OwnedTransport {
@@ -307,9 +309,13 @@ async function lifeOf(
       return pins;
     },
     ended: transport.ended,
+    isAlive: () => transport.ended() === undefined,
     ask,
     call: (given) => {
-      const make = () => ask(() => callTool(start, client, calls, given));
+      const make = async () => {
+        if (transport.ended() !== undefined) throw notSent;
+        return ask(() => callTool(start, client, calls, given));
+      };
       const isAmbiguous = start.asks && client.getProtocolEra() !== "modern";
       return isAmbiguous ? inTurn(given.signal, make) : make();
     },
@@ -478,20 +484,33 @@ function textOfLog(data: unknown): string {
   return typeof data === "string" ? data : JSON.stringify(data);
 }
 
-function failed({ name, transport }: SessionStart, cause: unknown, ended: string | undefined): StatewrightError {
+function failed(start: SessionStart, cause: unknown, ended: string | undefined): StatewrightError {
+  const { name, transport } = start;
+  const refusal = refusalOf(start, cause);
+  if (refusal !== undefined) {
+    const { what, next } = refusal;
+    return new StatewrightError("mcp_failed", { what, next, cause });
+  }
   const why = ended ?? (cause instanceof Error ? cause.message : String(cause));
-  const look =
-    transport.kind === "stdio"
-      ? "Start it by hand, and look at what it writes"
-      : "Look at its url, and at its token in headers or authProvider";
-  const next = isUnauthorized(cause)
-    ? "Give an authProvider that knows a token, and authorizationCode where a person has to log in"
-    : isHostError(cause) && cause.code === "denied"
-      ? "Give a public address, or name the private one in allowPrivate"
-      : `${look}; a server of a later revision needs protocol: "auto"`;
+  const at = transport.kind === "http" ? ` at ${addressOf(transport.url)}` : "";
   return new StatewrightError("mcp_failed", {
-    what: `the MCP server "${name}" could not be reached: ${cutShort(why).replace(/\.$/, "")}`,
-    next,
+    what: `the MCP server "${name}"${at} could not be reached: ${cutShort(why).replace(/\.$/, "")}`,
+    next: nextAfter(transport.kind, cause),
     cause,
   });
+}
+
+function nextAfter(kind: "stdio" | "http", cause: unknown): string {
+  if (isHostError(cause))
+    return cause.code === "denied"
+      ? "Give a public address, or name the private one in allowPrivate"
+      : `See whether it is started, and look at its ${kind === "stdio" ? "command" : "url"}`;
+  const look = kind === "stdio" ? "Start it by hand, and look at what it writes" : "Look at its url and at its log";
+  return `${look}; a server of a later revision needs protocol: "auto"`;
+}
+
+/** What a server at an address says by its status; undefined for anything else, and for a process. */
+export function refusalOf({ name, transport, authorizationCode }: SessionStart, error: unknown): Refusal | undefined {
+  if (transport.kind !== "http") return undefined;
+  return httpRefusal(error, { ...transport, server: name, waitsForPerson: authorizationCode !== undefined });
 }

@@ -88,7 +88,13 @@ export function stdioTransport(start: ChildStart): OwnedTransport {
     },
     send: async (message) => {
       if (running === undefined || end !== undefined) throw new Error(end ?? "it was not started");
-      await running.write(`${JSON.stringify(message)}\n`);
+      try {
+        await running.write(`${JSON.stringify(message)}\n`);
+      } catch (error) {
+        // It takes nothing more, so it has ended, or is ended: how, is told to all that wait, also for this message.
+        await Promise.allSettled([running.stop()]);
+        throw error;
+      }
     },
     close: async () => {
       if (running === undefined || isClosing) return;

@@ -1,5 +1,5 @@
 /** Questions of MCP servers to people: saved, answered by whoever and whenever, also after the server and its call are gone. */
-import { readFileSync } from "node:fs";
+import { copyFileSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import {
   defineGraph,
@@ -17,7 +17,9 @@ import {
   textOf,
   toolNode,
 } from "@statewright/core";
+import { virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
+import { answers, begin } from "../support/calls.ts";
 import { connect, endServers, recording, sentTo, serve } from "../support/mcp.ts";
 
 function desk(tools: readonly Tool[]) {
@@ -113,6 +115,93 @@ test("a server that was not told that it may ask gets no answer of a person's", 
   const { tools } = await serve("usual", { only: ["book"] });
   const done = await run(desk(tools), { input: { messages: [asks] } }).result;
   expect(answerIn(done.state)).toBe("booked by undefined");
+});
+
+test("what is declared or hinted of a tool that may ask goes for its calls: effect, retry, grace, and what a schema refuses", async () => {
+  const file = recording();
+  const retry = { attempts: 2, initialMs: 1 };
+  const die = { effect: "idempotent", retry, graceMs: 7, timeoutMs: 9_000 } as const;
+  const weather = { effect: "idempotent", retry: { ...retry, on: ["invalid_output"] } } as const;
+  const options = { elicitation: "ask", file, onChange: () => true } as const;
+  const { tools } = await serve("usual", { ...options, tools: { die, weather } });
+  expect(tools.find(({ spec }) => spec.name === "die")?.spec).toMatchObject(die);
+  const live = begin(
+    tools,
+    [
+      { name: "die", args: {} },
+      { name: "weather", args: { as: "wrong" } },
+    ],
+    { strategy: "sequential" },
+  );
+  const [again, wrong] = await live.answers();
+  expect(textOf(again ?? asks)).toBe("lives again");
+  expect(textOf(wrong ?? asks)).toContain("celsius: must be number");
+  expect(live.events.flatMap((event) => (event.type === "tool.retried" ? [event.error] : []))).toEqual([
+    expect.stringContaining("ended with exit code 3"),
+    expect.stringContaining("does not fit its output schema"),
+  ]);
+  const results = live.events.flatMap((event) =>
+    event.type === "tool.completed" || event.type === "tool.failed" ? [event.result] : [],
+  );
+  expect(results).toMatchObject([{ attempts: 2 }, { attempts: 2, error: { kind: "invalid_output" } }]);
+
+  const hinted = await serve("usual", { elicitation: "ask", trustHints: true });
+  const effects = new Map(hinted.tools.map(({ spec }) => [spec.name, spec.effect]));
+  expect([effects.get("die"), effects.get("book")]).toEqual(["idempotent", "once"]);
+});
+
+test("what may happen once is not made again after it was lost, however many attempts there are", async () => {
+  const file = recording();
+  const retry = { attempts: 3, initialMs: 1, on: ["unavailable"] } as const;
+  const { tools } = await serve("usual", { elicitation: "ask", file, retry });
+  const [lost] = await answers(tools, [{ name: "die", args: {} }]);
+  expect(textOf(lost ?? asks)).toContain("Whether the call did something is not known.");
+  expect(sentTo(file).filter(({ method }) => method === "tools/call")).toHaveLength(1);
+});
+
+test("attempts, crashes and doubt: what was not sent is tried again, what was sent is asked about, and nothing is sent twice", async () => {
+  const file = recording();
+  const program = `${recording()}.mjs`;
+  const fixture = join(import.meta.dirname, "../fixtures/mcp.mjs");
+  copyFileSync(fixture, program);
+  const options = { name: "hand", command: process.execPath, args: [program, "usual", file] } as const;
+  const retry = { attempts: 2, initialMs: 60_000, jitter: 0, on: ["unavailable"] } as const;
+  const server = await connect({ ...options, elicitation: "ask", only: ["hold"], retry });
+  const calls = (): number => sentTo(file).filter(({ method }) => method === "tools/call").length;
+  const holds: Message = { ...asks, content: [{ type: "call", id: "c1", name: "hold", args: {} }] };
+  const graph = desk(server.tools);
+  const clock = virtualClock({ waitsForWork: false });
+
+  // It cannot be started: the first attempt sends nothing, and the process dies while the second is waited for.
+  rmSync(program);
+  process.kill(server.pid ?? 0, "SIGKILL");
+  await expect.poll(() => server.pid).toBeUndefined();
+  const first = memoryStore();
+  const one = run(graph, { store: first, thread: "t", input: { messages: [holds] }, world: clock });
+  await new Promise<void>((go) => one.on((event) => event.type === "tool.retried" && go()));
+  first.crash();
+  await Promise.allSettled([one.result]);
+  copyFileSync(fixture, program);
+
+  // The failure that was saved is told first, and then the call is made. The process dies in its middle.
+  const second = first.peer();
+  const two = resume(graph, { store: second, thread: "t", world: clock });
+  const ended = Promise.allSettled([two.result]);
+  await new Promise<void>((go) => two.on((event) => event.type === "tool.retried" && go()));
+  expect(calls()).toBe(0);
+  await clock.advance(60_000);
+  await expect.poll(calls).toBe(1);
+  second.crash();
+  two.cancel("it died");
+  await ended;
+
+  const third = second.peer();
+  const doubt = await resume(graph, { store: third, thread: "t" }).result;
+  expect(openIn(doubt)).toMatchObject([{ key: "hold.in_doubt" }]);
+  const told = { [idOf(doubt)]: { happened: true } };
+  const done = await resume(graph, { store: third, thread: "t", answers: told }).result;
+  expect(answerIn(done.state)).toContain("A person has confirmed that this happened.");
+  expect(calls()).toBe(1);
 });
 
 test.each(["initialize", "auto"] as const)(

@@ -1,10 +1,11 @@
 /** MCP servers at an address: answers at once and by stream, sessions, logins, and what no request may reach. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { OAuthClientProvider } from "@modelcontextprotocol/client";
 import { systemWorld, textOf } from "@statewright/core";
 import { afterEach, expect, test } from "vitest";
 import { guardedFetch } from "../../src/mcp/guarded-fetch.ts";
-import { answers, say } from "../support/calls.ts";
+import { answers, begin, say } from "../support/calls.ts";
 import { connect, endServers, variable } from "../support/mcp.ts";
 
 endServers();
@@ -152,6 +153,76 @@ test("a stream that breaks off, a status of failure, an answer that is too large
   ]);
 });
 
+const token = { token: async () => "expired" };
+test.each([
+  [401, "no", {}, "wants credentials (401). Give authProvider: { token: async () => … }, or the header"],
+  [401, "no", { headers: { "X-Api-Key": "k" } }, "does not accept the credentials in headers (401). See whether they"],
+  [401, "no", { authProvider: token }, "does not accept the credentials of authProvider (401). See whether they"],
+  [403, "no", {}, "does not allow it without credentials (403). Give credentials that are allowed to: authProvider"],
+  [403, "no", { authProvider: token }, "does not allow it with these credentials (403). Give credentials"],
+  [404, "<html>Nothing here</html>", {}, "(404). Look at its url: the path counts, and is often /mcp"],
+  [404, "", { protocol: "auto" }, "(404). Look at its url: the path counts"],
+  [405, "", {}, "does not take requests of Streamable HTTP (405). Look at its url"],
+  [429, "slow down", {}, "has too many requests (429). Try later"],
+  [500, "out of\n\u001b[2Jmemory.", {}, "failed (500): out of \\u001b[2Jmemory. Try later, or look at its log"],
+  [
+    400,
+    '{"error":{"message":"no such revision"}}',
+    {},
+    "refuses it (400): no such revision. Look at its url; a server of",
+  ],
+  [200, "<html>Welcome</html>", {}, "what answers there speaks another language"],
+] as const)(
+  "a server that answers %i %j says where, what happened, and what to do: %j",
+  async (status, body, given, said) => {
+    const { url } = await site((_asked, response) => {
+      response.writeHead(status, { "content-type": "text/html" }).end(body);
+      return true;
+    });
+    const secret = `${url}?key=secret`;
+    const thrown: unknown = await connect({ name: "web", url: secret, ...given }).catch((error: unknown) => error);
+    expect(thrown).toMatchObject({ code: "mcp_failed", message: expect.stringContaining(said) });
+    const { message } = thrown as Error;
+    expect(message).toContain(url);
+    expect(message).not.toMatch(/secret|POSTing|<html>/);
+  },
+);
+
+test("an address where nothing listens says so, and who is to be looked at", async () => {
+  await expect(connect({ name: "web", url: "http://127.0.0.1:1/mcp" })).rejects.toMatchObject({
+    code: "mcp_failed",
+    message: expect.stringMatching(
+      /at http:\/\/127\.0\.0\.1:1\/mcp could not be reached: .*ECONNREFUSED.* look at its url\./,
+    ),
+  });
+});
+
+test("credentials that end while it is used: a model reads that the call was refused, people read where and what to do", async () => {
+  const { url } = await site(({ message: { method } }, response) => {
+    const isRefused = method === "tools/call" || method === "resources/read";
+    if (isRefused) reply(response, 401);
+    return isRefused;
+  });
+  const server = await connect({ name: "web", url, headers: { authorization: "Bearer old" } });
+  const live = begin(server.tools, [{ args: {} }]);
+  const [answer] = await live.answers();
+  expect(answer === undefined ? "" : textOf(answer)).toBe(
+    'The MCP server "web" refuses the call: it wants another authorization.',
+  );
+  expect(live.events.find((event) => event.type === "tool.failed")).toMatchObject({
+    result: {
+      error: {
+        kind: "denied",
+        message: `The MCP server "web" at ${url} does not accept the credentials in headers (401). See whether they have expired, and are for this address.`,
+      },
+    },
+  });
+  await expect(server.resources.read("file:///a")).rejects.toMatchObject({
+    code: "mcp_failed",
+    message: expect.stringMatching(/could not read .*\(401\)\. See whether they have expired/),
+  });
+});
+
 test("R9 a private address that nobody has named is not asked, nor where a redirect leads to", async () => {
   const inside = await site(() => false);
   const world = systemWorld();
@@ -203,43 +274,57 @@ test("a token goes with every request; a person logs in where the server wants t
   });
   await expect(connect({ name: "web", url })).rejects.toMatchObject({
     code: "mcp_failed",
-    message: expect.stringContaining("Look at its url, and at its token in headers or authProvider"),
+    message: expect.stringContaining(`"web" at ${url} wants credentials (401). Give authProvider: { token: `),
   });
   const plain = await connect({ name: "web", url, authProvider: { token: async () => "t1" } });
   expect(await say(plain.tools, {})).toBe("echo");
 
   const kept: Record<string, unknown> = {};
   let sentTo: URL | undefined;
+  const authProvider: OAuthClientProvider = {
+    redirectUrl: "http://127.0.0.1/back",
+    clientMetadata: { redirect_uris: ["http://127.0.0.1/back"], client_name: "test" },
+    clientInformation: () => kept["client"] as undefined,
+    saveClientInformation: (client) => {
+      kept["client"] = client;
+    },
+    tokens: () => kept["tokens"] as undefined,
+    saveTokens: (given) => {
+      kept["tokens"] = given;
+    },
+    redirectToAuthorization: (target) => {
+      sentTo = target;
+    },
+    saveCodeVerifier: (verifier) => {
+      kept["verifier"] = verifier;
+    },
+    codeVerifier: () => String(kept["verifier"]),
+    saveDiscoveryState: (found) => {
+      kept["discovery"] = found;
+    },
+    discoveryState: () => kept["discovery"] as undefined,
+  };
+  await expect(connect({ name: "web", url, authProvider })).rejects.toMatchObject({
+    code: "mcp_failed",
+    message: expect.stringContaining(`"web" at ${url} wants a person to log in (401). Give authorizationCode`),
+  });
   const person = await connect({
     name: "web",
     url,
-    authProvider: {
-      redirectUrl: "http://127.0.0.1/back",
-      clientMetadata: { redirect_uris: ["http://127.0.0.1/back"], client_name: "test" },
-      clientInformation: () => kept["client"] as undefined,
-      saveClientInformation: (client) => {
-        kept["client"] = client;
-      },
-      tokens: () => kept["tokens"] as undefined,
-      saveTokens: (given) => {
-        kept["tokens"] = given;
-      },
-      redirectToAuthorization: (target) => {
-        sentTo = target;
-      },
-      saveCodeVerifier: (verifier) => {
-        kept["verifier"] = verifier;
-      },
-      codeVerifier: () => String(kept["verifier"]),
-      saveDiscoveryState: (found) => {
-        kept["discovery"] = found;
-      },
-      discoveryState: () => kept["discovery"] as undefined,
-    },
+    authProvider,
     authorizationCode: async () => "from the person",
   });
   expect(sentTo?.pathname).toBe("/authorize");
   expect(await say(person.tools, {})).toBe("echo");
   const token = asked.find(({ path }) => path === "/token")?.message.params?.["text"];
   expect(new URLSearchParams(String(token)).get("code")).toBe("from the person");
+  const closed = await site(({ path }, response) => {
+    reply(response, path === "/mcp" ? 401 : 404);
+    return true;
+  });
+  const unknown = { ...authProvider, clientInformation: () => undefined, discoveryState: () => undefined };
+  await expect(connect({ name: "web", url: closed.url, authProvider: unknown })).rejects.toMatchObject({
+    code: "mcp_failed",
+    message: expect.stringContaining("Register one, and give it as clientInformation"),
+  });
 });

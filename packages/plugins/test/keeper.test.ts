@@ -1,0 +1,170 @@
+/** What keeps a process or a connection at work, with lives that end when they are told to. */
+import { isToolError } from "@statewright/core";
+import { expect, test } from "vitest";
+import { type Keeper, type KeeperOptions, keeper, type Life } from "../src/keeper.ts";
+
+interface Numbered extends Life {
+  readonly number: number;
+  readonly end: () => void;
+}
+
+/** A keeper whose lives are numbered; how each start goes on is decided by the test. */
+function kept(options: Partial<KeeperOptions<Numbered>> = {}) {
+  const lives: Numbered[] = [];
+  const live = (): Numbered => {
+    let isAlive = true;
+    const end = (): void => {
+      isAlive = false;
+    };
+    const life: Numbered = { number: lives.length + 1, isAlive: () => isAlive, end, close: async () => end() };
+    lives.push(life);
+    return life;
+  };
+  const it = keeper(live(), {
+    name: "thing",
+    verb: "started",
+    restart: "lazy",
+    maxRestarts: 3,
+    mayStart: undefined,
+    startAnew: async () => live(),
+    ...options,
+  });
+  return { it, live, lives, endLast: () => it.last.end() };
+}
+
+const said = (it: Keeper<Numbered>): Promise<number | string> =>
+  it.ready().then(
+    ({ number }) => number,
+    (error: unknown) => (isToolError(error) ? `${error.kind}: ${error.message}` : String(error)),
+  );
+
+/** A promise that the test keeps. */
+function gate() {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, opened };
+}
+
+test("calls that come while it is started anew wait for one start, and use what was begun with it", async () => {
+  const { open, opened } = gate();
+  const begun: number[] = [];
+  const { it, live, lives, endLast } = kept({
+    startAnew: async () => {
+      await opened;
+      return live();
+    },
+    begun: async ({ number }) => void begun.push(number),
+  });
+  expect(await said(it)).toBe(1);
+  endLast();
+  expect(it.atWork).toBeUndefined();
+  const calls = [said(it), said(it), said(it)];
+  open();
+  expect(await Promise.all(calls)).toEqual([2, 2, 2]);
+  expect(lives).toHaveLength(2);
+  expect(begun).toEqual([2]);
+});
+
+test("it is started anew so often in a row, and from the first again once it has answered or somebody has restarted it", async () => {
+  const { it, live, endLast } = kept({ maxRestarts: 2 });
+  const next = async (): Promise<number | string> => {
+    endLast();
+    return said(it);
+  };
+  expect([await next(), await next()]).toEqual([2, 3]);
+  const over = "unavailable: The thing has ended. It was started anew 2 times and ended each time before it answered.";
+  expect([await next(), await next()]).toEqual([over, over]);
+  await it.restart(async () => live());
+  expect(await said(it)).toBe(4);
+  expect(await next()).toBe(5);
+  it.answered();
+  expect([await next(), await next(), await next()]).toEqual([6, 7, over]);
+  const never = kept({ restart: "never" });
+  never.endLast();
+  expect(await said(never.it)).toBe("unavailable: The thing has ended.");
+});
+
+test("trust is asked for at each start by itself; a no starts nothing and is no restart", async () => {
+  const answers = [true, false, false, true];
+  const { it, lives, endLast } = kept({ maxRestarts: 2, mayStart: async () => answers.shift() === true });
+  endLast();
+  expect(await said(it)).toBe(2);
+  endLast();
+  const no = expect.stringMatching(/^denied: .*nobody has said yes to it as it is now/);
+  expect([await said(it), await said(it)]).toEqual([no, no]);
+  expect(lives).toHaveLength(2);
+  expect(await said(it)).toBe(3);
+});
+
+test("a start that fails is unavailable for every call that waited; the next one tries again", async () => {
+  const { open, opened } = gate();
+  let fails = true;
+  const { it, live, endLast } = kept({
+    startAnew: async () => {
+      await opened;
+      if (fails) throw new Error("no such command");
+      return live();
+    },
+  });
+  endLast();
+  const calls = [said(it), said(it)];
+  open();
+  expect(await Promise.all(calls)).toEqual(["unavailable: no such command", "unavailable: no such command"]);
+  fails = false;
+  expect(await said(it)).toBe(2);
+});
+
+test("a restart ends the last one first, and calls wait for the next; restarts and a close at once leave nothing alive", async () => {
+  const { it, live, lives } = kept();
+  const { open, opened } = gate();
+  const restarted = it.restart(async () => {
+    expect(lives.map((life) => life.isAlive())).toEqual([false]);
+    await opened;
+    return live();
+  });
+  const call = said(it);
+  open();
+  await restarted;
+  expect(await call).toBe(2);
+  const both = [it.restart(async () => live()), it.restart(async () => live())];
+  await Promise.all(both);
+  expect(lives.filter((life) => life.isAlive())).toEqual([it.last]);
+  const last = it.restart(async () => live());
+  await it.close();
+  await last;
+  expect(lives.filter((life) => life.isAlive())).toEqual([]);
+  expect(it.isClosed).toBe(true);
+  expect(await said(it)).toBe("unavailable: The thing was closed.");
+  await it.restart(async () => live());
+  expect(await said(it)).toBe(it.last.number);
+});
+
+test("a restart that fails leaves nothing at work, and the next call starts it", async () => {
+  const { it } = kept();
+  const failed = it.restart(async () => {
+    throw new Error("other tools");
+  });
+  expect(it.atWork).toBeUndefined();
+  const call = said(it);
+  await expect(failed).rejects.toThrow("other tools");
+  expect(await call).toBe("unavailable: other tools");
+  expect(await said(it)).toBe(2);
+});
+
+test("a call that waits for a restart gets the last of several, and none while one of them ends what the one before began", async () => {
+  const { it, live } = kept();
+  const { open, opened } = gate();
+  const first = it.restart(async () => {
+    await opened;
+    return live();
+  });
+  const call = said(it);
+  const second = it.restart(async () => live());
+  open();
+  await Promise.all([first, second]);
+  expect(await call).toBe(3);
+  await Promise.all([it.restart(async () => live()), it.close()]);
+  expect(await said(it)).toBe("unavailable: The thing was closed.");
+});

@@ -1,0 +1,92 @@
+/** MCP servers that die while calls wait: each call ends at once with what happened, and nothing of it stays. */
+import { join } from "node:path";
+import { systemWorld, textOf } from "@statewright/core";
+import { expect, test } from "vitest";
+import { openSession } from "../../src/mcp/mcp-session.ts";
+import { begin, say } from "../support/calls.ts";
+import { endServers, recording, sentTo, serve } from "../support/mcp.ts";
+
+endServers();
+
+const fixture = join(import.meta.dirname, "../fixtures/mcp.mjs");
+
+/** How much stands in each table of an object. */
+function tablesOf(owner: object): Readonly<Record<string, number>> {
+  const tables = Object.entries(owner).filter(([, value]) => value instanceof Map || value instanceof Set);
+  return Object.fromEntries(tables.map(([name, table]) => [name, (table as Map<unknown, unknown>).size]));
+}
+
+function callsIn(file: string): readonly unknown[] {
+  return sentTo(file).flatMap(({ method, params }) =>
+    method === "tools/call" ? [(params as { readonly name: string }).name] : [],
+  );
+}
+
+test("a process that is killed in the middle of calls ends all of them at once, and no table keeps one", async () => {
+  const file = recording();
+  const session = await openSession({
+    name: "hand",
+    transport: {
+      kind: "stdio",
+      command: process.execPath,
+      args: [fixture, "usual", file],
+      env: {},
+      inherit: [],
+      cwd: undefined,
+      onStderr: () => undefined,
+    },
+    authorizationCode: undefined,
+    protocol: "initialize",
+    asks: false,
+    sampling: undefined,
+    roots: undefined,
+    startTimeoutMs: 30_000,
+    maxMessageLength: 2 ** 20,
+    world: systemWorld(),
+    onToolsChanged: () => undefined,
+  });
+  const before = tablesOf(session.client);
+  const definition = session.definitions.find(({ name }) => name === "hold") ?? session.definitions[0];
+  if (definition === undefined) throw new Error("it has no tools");
+  const { signal } = new AbortController();
+  const call = () => session.call({ definition, args: {}, signal, onProgress: () => undefined });
+  const ended = Promise.allSettled([call(), call(), call()]);
+  await expect.poll(() => callsIn(file)).toEqual(["hold", "hold", "hold"]);
+  expect(tablesOf(session.client)).not.toEqual(before);
+  process.kill(session.pid ?? 0, "SIGKILL");
+  expect((await ended).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  expect(session.ended()).toBe("it ended with exit code 137");
+  expect(tablesOf(session.client)).toEqual(before);
+  await session.close();
+});
+
+test("calls at work learn how their server died; one that waited for its turn was never sent, and is answered by the next process", async () => {
+  const file = recording();
+  const server = await serve("usual", { elicitation: "ask", file });
+  const live = begin(server.tools, [
+    { name: "hold", args: {} },
+    { name: "echo", args: { say: "mine" } },
+  ]);
+  await expect.poll(() => callsIn(file)).toEqual(["hold"]);
+  process.kill(server.pid ?? 0, "SIGKILL");
+  const [lost, next] = await live.answers();
+  expect(lost === undefined ? "" : textOf(lost)).toBe(
+    'The MCP server "hand" was lost during the call: it ended with exit code 137. Whether the call did something is not known.',
+  );
+  expect(next === undefined ? "" : textOf(next)).toMatch(/^mine /);
+  expect(callsIn(file)).toEqual(["hold", "echo"]);
+});
+
+test("what is asked of a server that was killed a moment ago says how it ended, whether or not its pipe still took it", async () => {
+  const server = await serve();
+  const kill = (): boolean => process.kill(server.pid ?? 0, "SIGKILL");
+  const how = "it ended with exit code 137";
+  kill();
+  expect(await say(server.tools, {})).toContain(`was lost during the call: ${how}.`);
+  expect(await say(server.tools, { say: "again" })).toMatch(/^again /);
+  kill();
+  await expect(server.resources.list()).rejects.toMatchObject({
+    code: "mcp_failed",
+    message: expect.stringContaining(how),
+  });
+});
