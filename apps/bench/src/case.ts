@@ -25,6 +25,7 @@ export interface Case {
   readonly sizeOf?: "work" | "data";
   /** The exponent above which the growth of ours fails, where it is another than for work that grows with its size. */
   readonly steepest?: number;
+  /** The first limit is the one that distances are measured to. */
   readonly contenders: readonly Contender[];
   readonly checks?: readonly Check[];
 }
@@ -55,6 +56,8 @@ export interface Work {
   readonly bytes?: () => number | undefined;
   /** What else there is to say of the last round, in a few words. */
   readonly notes?: () => string;
+  /** A sentence that stands under the table. */
+  readonly remark?: () => string;
   /** End, and say how many bytes one unit left on disk, where `bytes` does not. */
   readonly close?: () => number | undefined | Promise<number | undefined>;
 }

@@ -1,20 +1,24 @@
 /** The verdict of `--check`: ratios and growth within one run, never absolute times, so that it holds on any machine. */
 import type { Check } from "./case.ts";
-import type { Load } from "./load/load.ts";
+import { type Load, loadGrowth } from "./load/load.ts";
 import type { Measured } from "./measure.ts";
 import type { CaseReport, Report } from "./report.ts";
 
-/** Growth above this fails. Above 1.1 is worth a look: a larger heap costs the collector more, an algorithm costs more still. */
+/** Growth above this fails. From 1.1 on it is a finding: a larger heap costs the collector more, an algorithm costs more still. */
 const usual = 1.25;
 
 /** Heap that a run may seem to leave: the collector is not exact. The smallest listener takes more. */
 const mostHeapBytesPerRun = 32;
 
+/** Heap that a run of an agent may seem to leave, of which there are fewer: its state or its handle takes more. */
+const mostHeapBytesPerAgentRun = 512;
+
 /** The same for one superstep or send of a run that goes on: the smallest object takes more. */
 const mostHeapBytesPerUnit = 16;
 
-/** Memory that up to 1,000 threads at work may add to that of their process. */
+/** Memory that threads at work may add to that of their process: up to so many of them. */
 const mostLoadMb = 192;
+const threadsOfMost = 1_000;
 
 /** Every ratio that does not hold, in words. */
 export function failures({ cases, leaks, held, load }: Report): readonly string[] {
@@ -30,6 +34,8 @@ export function failures({ cases, leaks, held, load }: Report): readonly string[
   if (leaks === undefined) return found;
   if (leaks.heapBytesPerRun > mostHeapBytesPerRun)
     found.push(`a run leaves ${leaks.heapBytesPerRun.toFixed(0)} bytes of heap`);
+  const ofAgents = leaks.agents.heapBytesPerRun;
+  if (ofAgents > mostHeapBytesPerAgentRun) found.push(`a run of an agent leaves ${ofAgents.toFixed(0)} bytes of heap`);
   if (leaks.handles > 0) found.push(`the runs left ${leaks.handles} handles or timers`);
   if (leaks.listeners > 0) found.push(`the runs left ${leaks.listeners} listeners`);
   return found;
@@ -38,15 +44,12 @@ export function failures({ cases, leaks, held, load }: Report): readonly string[
 /** A waiting run holds nothing: what more of them add to the heap is counted, caches are there before. */
 function loadOf(load: Load | undefined): readonly string[] {
   const found = (load?.active ?? [])
-    .filter(({ mostRssMb, rssBeforeMb }) => mostRssMb - rssBeforeMb > mostLoadMb)
+    .filter(({ threads, mostRssMb, rssBeforeMb }) => threads <= threadsOfMost && mostRssMb - rssBeforeMb > mostLoadMb)
     .map(
       ({ threads, mostRssMb, rssBeforeMb }) =>
         `${threads} threads at work took ${(mostRssMb - rssBeforeMb).toFixed(0)} MB`,
     );
-  const [fewest, ...more] = load?.parked ?? [];
-  const most = more.at(-1);
-  if (fewest === undefined || most === undefined) return found;
-  const bytes = (most.heapBytes - fewest.heapBytes) / (most.runs - fewest.runs);
+  const { bytesOfParked: bytes = 0 } = load === undefined ? {} : loadGrowth(load);
   return bytes <= mostHeapBytesPerRun ? found : [...found, `a waiting run holds ${bytes.toFixed(0)} bytes of heap`];
 }
 

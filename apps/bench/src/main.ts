@@ -10,16 +10,21 @@ import { findLeaks } from "./leaks.ts";
 import { findLoad } from "./load/load.ts";
 import { measureCase } from "./measure.ts";
 import { loadAgentPeers } from "./peers/agents.ts";
-import { loadPeers, noAgents, noPeers } from "./peers/langgraph.ts";
+import { loadBundler } from "./peers/esbuild.ts";
+import { loadPeers, noAgents, noPeers, type Peers, usualRelease } from "./peers/langgraph.ts";
+import { installOwn } from "./peers/own-packages.ts";
+import { runProfile } from "./profile/run-profile.ts";
 import { type CaseReport, machine, type Report, toMarkdown, toText } from "./report.ts";
 import { writeBetweenMarks } from "./written-page.ts";
 
 const help = `npm run bench -- [options]
   kills          kill runs of ours and of the peer in the same ways, and resume them twice; kills --help says more
   guard          six hot paths beside what was recorded of them; guard --write records
+  profile        where the time of the hot paths goes; profile --help says more
   --only B1,B3   these cases only; "leaks" and "load" are two of them
   --rounds 7     rounds of each contender
-  --no-peers     ours and the limits only, nothing is installed
+  --no-peers     ours and the limits only; B11 and B17 still install what they weigh with
+  --langgraph ${usualRelease}  another release of LangGraph.js in its place
   --no-growth    without the sizes 1x, 2x, 4x, 8x
   --json         print JSON
   --write        write docs/performance.md
@@ -28,13 +33,14 @@ const help = `npm run bench -- [options]
 const page = new URL("../../../docs/performance.md", import.meta.url);
 const runsForLeaks = 30_000;
 const unitsForHeld = 40_000;
-/** Doubled, so that growth is seen; 10,000 runs wait at the end. */
-const threadsForLoad = { active: [250, 500, 1_000], parked: [2_500, 5_000, 10_000] };
+/** Doubled, so that growth is seen; 1,000 are at work in the third, and 10,000 wait at the end. */
+const threadsForLoad = { active: [250, 500, 1_000, 2_000], parked: [1_250, 2_500, 5_000, 10_000] };
 
 /** Run the bench; gives the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
   if (args[0] === "kills") return runKills(args.slice(1));
   if (args[0] === "guard") return runGuard(args.slice(1));
+  if (args[0] === "profile") return runProfile(args.slice(1));
   const options = readOptions(args);
   if (typeof options === "string") {
     process.stderr.write(`${options}\n`);
@@ -52,6 +58,7 @@ interface Options {
   readonly only: readonly string[] | undefined;
   readonly rounds: number;
   readonly peers: boolean;
+  readonly langgraph: string;
   readonly growth: boolean;
   readonly json: boolean;
   readonly write: boolean;
@@ -69,6 +76,7 @@ function readOptions(args: readonly string[]): Options | string {
         only: { type: "string" },
         rounds: { type: "string", default: "7" },
         peers: { type: "boolean", default: true },
+        langgraph: { type: "string", default: usualRelease },
         growth: { type: "boolean", default: true },
         json: { type: "boolean", default: false },
         write: { type: "boolean", default: false },
@@ -84,17 +92,13 @@ function readOptions(args: readonly string[]): Options | string {
   }
 }
 
-async function measureAll(
-  { only, rounds, peers: withPeers, growth }: Options,
-  args: readonly string[],
-): Promise<Report> {
-  const wanted = (id: string): boolean =>
-    only === undefined || only.some((each) => id === each || id.startsWith(`${each} `));
-  const agents = withPeers && (wanted("B14") || wanted("B12")) ? await loadAgentPeers() : noAgents;
-  const peers = withPeers ? await loadPeers(agents) : noPeers;
+async function measureAll(options: Options, args: readonly string[]): Promise<Report> {
+  const { rounds, growth } = options;
+  const wanted = (id: string): boolean => isCaseWanted(id, options);
+  const peers = await loadAll(options);
   const cases: CaseReport[] = [];
   for (const each of allCases(peers)) {
-    if (!wanted(each.id)) continue;
+    if (!isCaseWanted(each.id, options)) continue;
     process.stderr.write(`${each.id} ...\n`);
     const { id, title, unit, budget, checks = [], steepest } = each;
     const contenders = await measureCase(each, { rounds, growth });
@@ -111,6 +115,33 @@ async function measureAll(
     leaks: wanted("leaks") ? await findLeaks(runsForLeaks) : undefined,
     held: wanted("leaks") ? await findHeld(unitsForHeld) : undefined,
     load: wanted("load") ? await findLoad(threadsForLoad) : undefined,
+  };
+}
+
+/** A case that was asked for by its id, or by that of the budget that it stands under. */
+function isCaseWanted(id: string, { only }: Options): boolean {
+  return only === undefined || only.some((each) => id === each || id.startsWith(`${each} `));
+}
+
+/** Whether something of a budget was asked for, if only one of its cases. */
+function isWanted(budget: string, options: Options): boolean {
+  return isCaseWanted(budget, options) || (options.only ?? []).some((each) => each.startsWith(`${budget} `));
+}
+
+/** What the cases that were asked for take, and nothing else. */
+async function loadAll(options: Options): Promise<Peers> {
+  const wanted = (...ids: readonly string[]): boolean => ids.some((id) => isWanted(id, options));
+  const withAgents = options.peers && wanted("B12", "B14", "B15", "B16", "B17");
+  const agents = withAgents ? await loadAgentPeers() : noAgents;
+  const peers = options.peers ? await loadPeers(agents, options.langgraph) : noPeers;
+  const bundler = wanted("B11") ? await loadBundler() : undefined;
+  const own = wanted("B17") ? await installOwn() : undefined;
+  const told = [bundler, own].filter((each) => typeof each === "string");
+  return {
+    ...peers,
+    bundler: typeof bundler === "string" ? undefined : bundler,
+    installed: typeof own === "object" ? [own, ...peers.installed] : peers.installed,
+    said: [...peers.said, ...told],
   };
 }
 

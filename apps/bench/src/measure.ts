@@ -34,6 +34,8 @@ export interface Measured {
   readonly growth: Growth | undefined;
   /** What else the work says of itself. */
   readonly notes?: string | undefined;
+  /** A sentence that stands under the table. */
+  readonly remark?: string | undefined;
 }
 
 /** CPU by the size of the work. An exponent of 1 is linear; the fit is of log CPU by log size. */
@@ -81,6 +83,7 @@ export async function measureCase(
     const units = sizeOf === "data" ? 1 : inRound;
     const left = work.bytes?.();
     const notes = work.notes?.();
+    const remark = work.remark?.();
     const sizes = growth ? contender.growth : undefined;
     const grown = sizes === undefined ? undefined : await grow(work, sizes, steady);
     measured.push({
@@ -93,6 +96,7 @@ export async function measureCase(
       bytes: await closed(work, left === undefined ? undefined : left / units),
       growth: grown,
       notes,
+      remark,
     });
   }
   return measured;
@@ -163,6 +167,18 @@ export function spread(values: readonly number[]): Spread {
   const upper = sorted[middle] ?? Number.NaN;
   const median = sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2;
   return { median, least: sorted[0] ?? Number.NaN, most: sorted.at(-1) ?? Number.NaN };
+}
+
+/**
+ * What is added from one moment to the next: the median of the slopes between moments that are near each other. A table that
+ * doubled counts in few of them, and a late collection counts less the further they are apart.
+ */
+export function steadyGrowth(sizes: readonly number[]): number {
+  const furthest = Math.max(1, Math.floor(sizes.length / 3));
+  const slopes = sizes.flatMap((size, at) =>
+    sizes.slice(at + 1, at + 1 + furthest).map((later, between) => (later - size) / (between + 1)),
+  );
+  return spread(slopes).median;
 }
 
 function mean(values: readonly number[]): number {

@@ -1,9 +1,10 @@
 /** A report: what was measured, on what, and its three faces: text for a terminal, Markdown for the docs, JSON. */
 import { arch, availableParallelism, cpus, platform, totalmem } from "node:os";
 import type { Case } from "./case.ts";
+import { findingAbove, findings, isFinding } from "./findings.ts";
 import type { Held } from "./held.ts";
 import type { Leaks } from "./leaks.ts";
-import type { Load } from "./load/load.ts";
+import { type Load, loadGrowth } from "./load/load.ts";
 import type { Measured } from "./measure.ts";
 
 export interface Report {
@@ -35,7 +36,17 @@ export function machine(): string {
   return `${availableParallelism()} cores of ${model}, ${memory} GiB, ${platform()} ${arch()}`;
 }
 
-const columns = ["", "CPU", "rounds from – to", "wall", "bytes", "CPU of ours", "wall of ours", "growth"] as const;
+const columns = [
+  "",
+  "CPU",
+  "rounds from – to",
+  "bytes",
+  "wall",
+  "CPU of ours",
+  "wall of ours",
+  "of the limit",
+  "growth",
+] as const;
 
 /** One table a case. */
 export function toMarkdown(report: Report): string {
@@ -43,16 +54,24 @@ export function toMarkdown(report: Report): string {
   const leaks = leaksText(report);
   const facts = [
     `Measured ${date} with \`${command}\` on ${report.machine}; ${versions}. ${peers.join(" ")}`,
-    "Figures are for one unit of work: the median of alternating rounds in one process. CPU is that of the whole process, the collector and the compiler included. `CPU of ours` and `wall of ours` say how many times ours the row needs; growth is the exponent of CPU, and of the bytes on disk where they are counted, by size over 1x, 2x, 4x and 8x (1 is linear, 0 does not grow).",
+    `Figures are for one unit of work: the median of alternating rounds in one process. CPU is that of the whole process, the collector and the compiler included. \`CPU of ours\` and \`wall of ours\` say how many times ours the row needs. \`of the limit\` is the distance to what the platform itself needs for the same effect: how many times the CPU, the wall time and, where both leave some on disk, the bytes of the limit that the line above the table names. Growth is the exponent of CPU, and of the bytes on disk where they are counted, by size over 1x, 2x, 4x and 8x (1 is linear, 0 does not grow); one above ${findingAbove} is marked as a finding.`,
   ];
   const tables = cases.map((each) => {
-    const head = `### ${each.id}: ${each.title}\n\nA unit is one ${each.unit}; budget ${each.budget.text}.`;
+    const limit = limitOf(each);
+    const beside = limit === undefined ? "" : `; limit: ${limit.name}`;
+    const head = `### ${each.id}: ${each.title}\n\nA unit is one ${each.unit}; budget ${each.budget.text}${beside}.`;
     const rows = rowsOf(each).map((row) => `| ${row.join(" | ")} |`);
-    return `${head}\n\n| ${columns.join(" | ")} |\n|${columns.map(() => "---|").join("")}\n${rows.join("\n")}`;
+    const table = `| ${columns.join(" | ")} |\n|${columns.map(() => "---|").join("")}\n${rows.join("\n")}`;
+    return [head, table, ...remarksOf(each)].join("\n\n");
   });
-  return [...facts, ...tables, ...(leaks === "" ? [] : [`### Leaks\n\n${leaks}`]), ...loadMarkdown(report)].join(
-    "\n\n",
-  );
+  const found = findings(report);
+  return [
+    ...facts,
+    ...tables,
+    ...(leaks === "" ? [] : [`### Leaks\n\n${leaks}`]),
+    ...loadMarkdown(report),
+    ...(found.length === 0 ? [] : [`### Findings\n\n${found.map((line) => `- ${line}`).join("\n")}`]),
+  ].join("\n\n");
 }
 
 /** The same for a terminal. */
@@ -65,33 +84,65 @@ export function toText(report: Report): string {
         .map((cell, index) => (index === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[index] ?? 0)))
         .join("  "),
     );
-    return [`${each.id}: ${each.title} (a ${each.unit}; budget ${each.budget.text})`, ...lines].join("\n");
+    const head = `${each.id}: ${each.title} (one ${each.unit}; budget ${each.budget.text})`;
+    return [head, ...lines.map((line) => line.trimEnd()), ...remarksOf(each)].join("\n");
   });
   const said = [report.machine, report.versions, ...report.peers].join("\n");
-  return [said, ...blocks, leaksText(report), ...loadLines(report)].join("\n\n").trimEnd();
+  const found = findings(report).map((line) => `finding: ${line}`);
+  return [said, ...blocks, leaksText(report), ...loadLines(report), ...found]
+    .filter((block) => block !== "")
+    .join("\n\n");
 }
 
-function rowsOf({ contenders }: CaseReport): readonly (readonly string[])[] {
+function rowsOf(report: CaseReport): readonly (readonly string[])[] {
+  const { contenders } = report;
   const ours = contenders.find(({ role }) => role === "ours");
-  return contenders.map(({ name, role, cpuUs, wallUs, bytes, growth, notes }) => [
-    notes === undefined ? name : `${name}: ${notes}`,
-    time(cpuUs.median),
-    `${time(cpuUs.least)} – ${time(cpuUs.most)}`,
-    time(wallUs.median),
-    bytes === undefined ? "" : volume(bytes),
-    role === "ours" || ours === undefined ? "1" : ratio(cpuUs.median / ours.cpuUs.median),
-    role === "ours" || ours === undefined ? "1" : ratio(wallUs.median / ours.wallUs.median),
-    growth === undefined
-      ? ""
-      : `${growth.exponent.toFixed(2)}${growth.bytesExponent === undefined ? "" : `, bytes ${growth.bytesExponent.toFixed(2)}`} (${growth.points[0]?.size} to ${growth.points.at(-1)?.size})`,
+  return contenders.map((each) => [
+    each.notes === undefined ? each.name : `${each.name}: ${each.notes}`,
+    time(each.cpuUs.median),
+    `${time(each.cpuUs.least)} – ${time(each.cpuUs.most)}`,
+    each.bytes === undefined ? "" : volume(each.bytes),
+    time(each.wallUs.median),
+    each.role === "ours" || ours === undefined ? "1" : ratio(each.cpuUs.median / ours.cpuUs.median),
+    each.role === "ours" || ours === undefined ? "1" : ratio(each.wallUs.median / ours.wallUs.median),
+    distance(each, limitOf(report)),
+    growthCell(each, report),
   ]);
+}
+
+function remarksOf({ contenders }: CaseReport): readonly string[] {
+  return contenders.flatMap(({ remark }) => (remark === undefined ? [] : [remark]));
+}
+
+/** What distances are measured to. */
+function limitOf({ contenders }: CaseReport): Measured | undefined {
+  return contenders.find(({ role }) => role === "limit");
+}
+
+/** How many times the limit something needs. */
+function distance({ cpuUs, wallUs, bytes, role }: Measured, limit: Measured | undefined): string {
+  if (limit === undefined || role === "limit") return "";
+  const parts = [
+    `CPU ${ratio(cpuUs.median / limit.cpuUs.median)}`,
+    `wall ${ratio(wallUs.median / limit.wallUs.median)}`,
+  ];
+  if (bytes !== undefined && limit.bytes !== undefined) parts.push(`bytes ${ratio(bytes / limit.bytes)}`);
+  return parts.join(", ");
+}
+
+function growthCell({ growth }: Measured, { steepest }: CaseReport): string {
+  if (growth === undefined) return "";
+  const marked = (exponent: number): string =>
+    `${exponent.toFixed(2)}${isFinding(exponent, steepest) ? " **finding**" : ""}`;
+  const bytes = growth.bytesExponent === undefined ? "" : `, bytes ${marked(growth.bytesExponent)}`;
+  return `${marked(growth.exponent)}${bytes} (${growth.points[0]?.size} to ${growth.points.at(-1)?.size})`;
 }
 
 function leaksText({ leaks, held }: Report): string {
   const sentences = [];
   if (leaks !== undefined)
     sentences.push(
-      `After ${leaks.runs} runs: ${leaks.heapBytesPerRun.toFixed(1)} bytes of heap a run, ${leaks.handles} handles and timers, ${leaks.listeners} listeners on the signal that they shared.`,
+      `After ${leaks.runs} runs: ${leaks.heapBytesPerRun.toFixed(1)} bytes of heap a run; after ${leaks.agents.runs} of agents, saved to SQLite, a fifth each answered, with an agent inside, cancelled, failed and not read to the end: ${leaks.agents.heapBytesPerRun.toFixed(1)}. ${leaks.handles} handles and timers and ${leaks.listeners} listeners on the signal that they shared are left.`,
     );
   if (held !== undefined)
     sentences.push(
@@ -100,18 +151,31 @@ function leaksText({ leaks, held }: Report): string {
   return sentences.join(" ");
 }
 
-/** One sentence for each count. */
+/** One sentence for each count, and one for how they grow. */
 function loadLines({ load }: Report): readonly string[] {
   if (load === undefined) return [];
   const active = load.active.map(
     ({ threads, supersteps, seconds, cpuSeconds, loopDelayMs, rawCommitMs, rssBeforeMb, mostRssMb, mostHeapMb }) =>
-      `${threads} threads at work at the same time, FULL: ${supersteps} supersteps in ${seconds.toFixed(1)} s (${cpuSeconds.toFixed(1)} s CPU), the event loop late by ${loopDelayMs.p99.toFixed(0)} ms (99 %), ${loopDelayMs.most.toFixed(0)} ms at most, where one raw transaction takes ${rawCommitMs.median.toFixed(1)} to ${rawCommitMs.most.toFixed(0)} ms; at most ${mostRssMb.toFixed(0)} MB of memory (${rssBeforeMb.toFixed(0)} before), ${mostHeapMb.toFixed(0)} MB of it heap of the runs.`,
+      `${threads} threads at work at the same time, FULL: ${supersteps} supersteps in ${seconds.toFixed(1)} s (${cpuSeconds.toFixed(1)} s CPU), the event loop late by ${loopDelayMs.p99.toFixed(0)} ms (99 %), ${loopDelayMs.most.toFixed(0)} ms at most, where one raw transaction takes ${rawCommitMs.median.toFixed(1)} to ${rawCommitMs.most.toFixed(0)} ms; at most ${mostRssMb.toFixed(0)} MB of memory (${rssBeforeMb.toFixed(0)} before), ${mostHeapMb.toFixed(0)} MB of it heap of the runs. A thread: ${((cpuSeconds / threads) * 1_000).toFixed(2)} ms CPU, ${(((mostRssMb - rssBeforeMb) / threads) * 1_024).toFixed(0)} KB of memory, ${((mostHeapMb / threads) * 1_024).toFixed(0)} KB of heap.`,
   );
   const parked = load.parked.map(
     ({ runs, heapBytes, resumeMs }) =>
       `${runs} runs that wait for a person: ${(heapBytes / 1_000).toFixed(0)} KB of heap in all; ${resumeMs.toFixed(2)} ms CPU to open one, answer it and run it to its end.`,
   );
-  return [...active, ...parked];
+  const { cpuByThreads, heapByThreads, resumeByParked, bytesOfParked } = loadGrowth(load);
+  const grown = [
+    ...(cpuByThreads === undefined || heapByThreads === undefined
+      ? []
+      : [
+          `Growth by threads at work: CPU ${cpuByThreads.toFixed(2)}, heap ${heapByThreads.toFixed(2)} (exponents; 1 is as much for each).`,
+        ]),
+    ...(resumeByParked === undefined || bytesOfParked === undefined
+      ? []
+      : [
+          `Growth by runs that wait: CPU to open and end one ${resumeByParked.toFixed(2)} (exponent; 0 does not grow); each further one holds ${bytesOfParked.toFixed(0)} bytes of heap.`,
+        ]),
+  ];
+  return [...active, ...parked, ...grown];
 }
 
 function loadMarkdown(report: Report): readonly string[] {

@@ -5,7 +5,7 @@ import { type Costs, measurePaths, stepsBack } from "../src/guard/guard.ts";
 import { findHeld } from "../src/held.ts";
 import { findLeaks } from "../src/leaks.ts";
 import { findLoad } from "../src/load/load.ts";
-import { fitExponent, type Measured, measureCase, spread } from "../src/measure.ts";
+import { fitExponent, type Measured, measureCase, spread, steadyGrowth } from "../src/measure.ts";
 import { noPeers } from "../src/peers/langgraph.ts";
 import { type CaseReport, machine, type Report, toMarkdown, toText } from "../src/report.ts";
 
@@ -47,6 +47,11 @@ test("the exponent of linear work is 1, that of quadratic work 2", () => {
   const grown = (power: number) => [1, 2, 4, 8].map((size) => [size, 3 * size ** power] as const);
   expect(fitExponent(grown(1))).toBeCloseTo(1);
   expect(fitExponent(grown(2))).toBeCloseTo(2);
+});
+
+test("growth between moments is what all of them tell, not a table that doubled or a late collection", () => {
+  expect(steadyGrowth([0, 10, 20, 900, 40, 50, 60])).toBe(10);
+  expect(steadyGrowth([0, 10, 20, 30, 540, 550, 560, 570, 580, 590])).toBeCloseTo(10);
 });
 
 test("the median of an even number of rounds lies between the two in the middle", () => {

@@ -9,15 +9,18 @@ import { compile } from "./compile.ts";
 import { fanOut } from "./fan-out.ts";
 import { firstRun } from "./first-run.ts";
 import { hooks } from "./hooks.ts";
+import { installed } from "./installed.ts";
 import { pluginCall } from "./plugin-call.ts";
 import { historyPage, loadHead } from "./reading.ts";
 import { readyTools } from "./ready-tools.ts";
 import { startUp } from "./start-up.ts";
+import { superstepBesideState } from "./state-size.ts";
 import { superstepInMemory, superstepSaved } from "./superstep.ts";
 import { toolCall } from "./tool-call.ts";
 import { toolTurn } from "./tool-turn.ts";
 import { toolUpdates } from "./tool-updates.ts";
 import { typeCheck } from "./type-check.ts";
+import { waitingRun } from "./waiting-run.ts";
 
 export function allCases(peers: Peers): readonly Case[] {
   return [
@@ -25,26 +28,31 @@ export function allCases(peers: Peers): readonly Case[] {
     chainOfNodes(peers),
     superstepSaved("normal", peers),
     superstepSaved("full", peers),
+    superstepBesideState(peers),
     chat("plain", peers),
     chat("tools", peers),
     toolTurn(peers),
     loadHead(peers),
     historyPage(peers),
+    waitingRun(peers),
     fanOut("trivial", peers),
     fanOut("waiting", peers),
     toolCall(peers),
     toolUpdates(),
     ...pluginCall(),
     ...readyTools(),
-    ...typeCheck(peers),
+    typeCheck(peers),
     hooks(),
-    agentTurnInMemory(peers),
-    agentTurnSaved(peers),
+    agentTurnInMemory(50, peers),
+    agentTurnInMemory(400, peers),
+    agentTurnSaved(50, peers),
+    agentTurnSaved(400, peers),
     agentFile(peers),
     compile("chain", peers),
     compile("parallel", peers),
     firstRun(peers),
     ...startUp(peers),
     ...bundleSize(peers),
+    ...installed(peers),
   ];
 }

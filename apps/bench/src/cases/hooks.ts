@@ -9,7 +9,7 @@ import {
   sqliteStore,
 } from "statewright";
 import * as z from "zod";
-import type { Case, Work } from "../case.ts";
+import { type Case, doublings, type Work } from "../case.ts";
 import { scratchFile } from "../scratch-files.ts";
 
 const input = z.object({ city: z.string() });
@@ -40,7 +40,7 @@ export function hooks(): Case {
     size: 400,
     steady: true,
     contenders: [
-      { name: "statewright, 6 middleware", role: "ours", open: () => talking(watching) },
+      { name: "statewright, 6 middleware", role: "ours", growth: doublings(50), open: () => talking(watching) },
       { name: "statewright, no middleware", role: "limit", open: () => talking([]) },
     ],
     checks: [{ of: "statewright, 6 middleware", to: "statewright, no middleware", measure: "cpu", atMost: 2 }],

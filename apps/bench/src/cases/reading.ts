@@ -54,6 +54,7 @@ export function historyPage({ langgraph }: Peers): Case {
     contenders: [
       { name: "statewright", role: "ours", growth: doublings(500), open: counters },
       ...(langgraph === undefined ? [] : [peerCounters(langgraph)]),
+      { name: `${pageSize} rows of JSON, read and parsed`, role: "limit", open: barePages },
     ],
     checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.5 }],
   };
@@ -111,17 +112,30 @@ function chats(): Work {
 
 /** The same messages, a row each. */
 function bareRows(): Work {
+  return rows("SELECT text FROM messages WHERE thread = ? ORDER BY nth", (nth) =>
+    message(nth % 2 === 0 ? "user" : "assistant", nth),
+  );
+}
+
+/** As many states of the counter, the newest first. */
+function barePages(): Work {
+  return rows(`SELECT text FROM messages WHERE thread = ? ORDER BY nth DESC LIMIT ${pageSize}`, (n) => ({
+    n,
+    limit: n,
+  }));
+}
+
+function rows(query: string, entryOf: (nth: number) => object): Work {
   const file = scratchFile("rows.db");
   const db = new Database(file.path);
   db.exec(
     "CREATE TABLE messages (thread TEXT, nth INTEGER, text TEXT, PRIMARY KEY (thread, nth)) STRICT, WITHOUT ROWID",
   );
   const insert = db.prepare("INSERT INTO messages VALUES (?, ?, ?)");
-  const select = db.prepare<[string], string>("SELECT text FROM messages WHERE thread = ? ORDER BY nth").pluck();
+  const select = db.prepare<[string], string>(query).pluck();
   return threads(
     async (thread, size) => {
-      for (let nth = 0; nth < size; nth++)
-        insert.run(thread, nth, JSON.stringify(message(nth % 2 === 0 ? "user" : "assistant", nth)));
+      for (let nth = 0; nth < size; nth++) insert.run(thread, nth, JSON.stringify(entryOf(nth)));
     },
     async (thread) => select.all(thread).map((row): unknown => JSON.parse(row)),
     () => {

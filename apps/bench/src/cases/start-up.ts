@@ -45,7 +45,8 @@ function imported(name: string, role: Contender["role"], url: string): Contender
   return { name, role, open: () => ({ run: async () => importOnce(url) }) };
 }
 
-function importOnce(url: string): Sample {
+/** Import a module by its address, or by its name as it is found from a folder. */
+export function importOnce(url: string, cwd?: string): Sample {
   const script = `${redirect}
 const cpu = process.cpuUsage();
 const wall = performance.now();
@@ -54,6 +55,7 @@ const { user, system } = process.cpuUsage(cpu);
 console.log(JSON.stringify({ cpuUs: user + system, wallUs: (performance.now() - wall) * 1000 }));`;
   const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "--eval", script], {
     encoding: "utf8",
+    cwd,
   });
   const line = stdout.trim().split("\n").at(-1) ?? "";
   if (!line.startsWith("{")) throw new Error(`${url} could not be imported: ${stderr.trim().split("\n").at(-1) ?? ""}`);

@@ -45,7 +45,7 @@ export function superstepSaved(durability: Durability, { langgraph }: Peers): Ca
       {
         name: "statewright",
         role: "ours",
-        ...(durability === "normal" && { growth: doublings(500) }),
+        growth: doublings(durability === "normal" ? 500 : 25),
         open: () => savedCounter(durability),
       },
       ...(langgraph === undefined ? [] : [peerSaved(langgraph, durability)]),
@@ -181,7 +181,7 @@ function peerSaved(langgraph: LangGraph, durability: Durability): Contender {
     name: "LangGraph.js",
     role: "peer",
     size: durability === "full" ? 50 : 100,
-    ...(durability === "normal" && { growth: doublings(50) }),
+    growth: doublings(durability === "normal" ? 50 : 25),
     open: () => {
       const file = scratchFile("theirs.db");
       const saver = langgraph.SqliteSaver.fromConnString(file.path);

@@ -1,12 +1,11 @@
 /** B6: what one turn with ten tool calls side by side leaves on disk, on a history of 100 KB. */
 import { createAgent, defineTool, type Message, type ModelReply, sqliteStore } from "statewright";
 import * as z from "zod";
-import type { Case, Contender, Work } from "../case.ts";
+import { type Case, type Contender, doublings, type Work } from "../case.ts";
 import { timed } from "../measure.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
 import { scratchFile } from "../scratch-files.ts";
 
-const messagesBefore = 100;
 const text = "h".repeat(1_000);
 const calls = Array.from({ length: 10 }, (_, nth) => ({ id: `call-${nth}`, name: "lookup", args: { nth } }));
 const input = z.object({ nth: z.number() });
@@ -19,10 +18,12 @@ export function toolTurn({ langgraph }: Peers): Case {
     unit: "turn",
     budget: { cpuUs: 3_000, text: "0.12 MB on disk" },
     disk: true,
-    size: 1,
+    size: 100,
+    sizeOf: "data",
     contenders: [
-      { name: "statewright", role: "ours", open: ours },
+      { name: "statewright", role: "ours", growth: doublings(50), open: ours },
       ...(langgraph === undefined ? [] : [theirs(langgraph)]),
+      { name: "the messages of the turn as JSON, once", role: "limit", open: asJson },
     ],
     checks: [{ of: "statewright", to: "LangGraph.js", measure: "bytes", atMost: 0.1 }],
   };
@@ -36,10 +37,10 @@ function ours(): Work {
       : { content: [{ type: "text", text: "Done." }], finish: "stop" };
   const said = { id: "scripted", respond };
   const user = (nth: number): Message => ({ role: "user", id: `u${nth}`, content: [{ type: "text", text }] });
-  const history = Array.from({ length: messagesBefore }, (_, nth) => user(nth));
   let bytes = 0;
   return {
-    run: async () => {
+    run: async (messagesBefore) => {
+      const history = Array.from({ length: messagesBefore }, (_, nth) => user(nth));
       const file = scratchFile("ours.db");
       const open = () => sqliteStore(file.path, { durability: "normal" });
       let store = open();
@@ -54,6 +55,24 @@ function ours(): Work {
       bytes = file.bytes() - before;
       file.remove();
       return sample;
+    },
+    bytes: () => bytes,
+  };
+}
+
+/** What was asked, the calls, their answers and the end, as the smallest text that holds them. */
+function asJson(): Work {
+  let bytes = 0;
+  const turn = [
+    "Look ten things up.",
+    calls,
+    calls.map(({ id }, nth) => ({ callId: id, text: `found ${nth}` })),
+    "Done.",
+  ];
+  return {
+    run: () => {
+      bytes = JSON.stringify(turn).length;
+      return undefined;
     },
     bytes: () => bytes,
   };
@@ -80,7 +99,7 @@ function theirs({
     (messages.at(-1)?.tool_calls?.length ?? 0) > 0 ? "tools" : "__end__";
   const config = { durability: "sync", configurable: { thread_id: "t" } };
   let bytes = 0;
-  const run: Work["run"] = async () => {
+  const run: Work["run"] = async (messagesBefore) => {
     const file = scratchFile("theirs.db");
     const open = (calling: boolean) => {
       const saver = SqliteSaver.fromConnString(file.path);
@@ -116,5 +135,5 @@ function theirs({
     file.remove();
     return sample;
   };
-  return { name: "LangGraph.js", role: "peer", open: () => ({ run, bytes: () => bytes }) };
+  return { name: "LangGraph.js", role: "peer", growth: doublings(50), open: () => ({ run, bytes: () => bytes }) };
 }

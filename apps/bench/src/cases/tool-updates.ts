@@ -1,7 +1,7 @@
 /** B18 updates: what it costs a tool to show a partial result to somebody who listens, one of ten thousand of a call. */
 import { defineGraph, defineState, defineTool, END, type Message, messages, run, START, toolNode } from "statewright";
 import * as z from "zod";
-import type { Case } from "../case.ts";
+import { type Case, doublings } from "../case.ts";
 
 const showing = defineTool({
   name: "show",
@@ -29,6 +29,7 @@ export function toolUpdates(): Case {
       {
         name: "statewright",
         role: "ours",
+        growth: doublings(2_500),
         open: () => ({
           run: async (size) => {
             const handle = run(answerCalls, { input: { messages: [asking(size)] } });

@@ -2,6 +2,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { fitExponent } from "../measure.ts";
 import { scratchFile } from "../scratch-files.ts";
 
 /** Threads at work at the same time, at synchronous=FULL: 20 supersteps each, which wait for 5 ms and add 200 bytes. */
@@ -34,6 +35,30 @@ export interface Parked {
 export interface Load {
   readonly active: readonly Active[];
   readonly parked: readonly Parked[];
+}
+
+/** How a load grows, where more than one count was measured. */
+export interface LoadGrowth {
+  readonly cpuByThreads: number | undefined;
+  readonly heapByThreads: number | undefined;
+  /** CPU to open and end one run, by the number of those that wait. */
+  readonly resumeByParked: number | undefined;
+  /** Heap of each further run that waits. */
+  readonly bytesOfParked: number | undefined;
+}
+
+export function loadGrowth({ active, parked }: Load): LoadGrowth {
+  const [fewest] = parked;
+  const most = parked.at(-1);
+  const some = fewest !== undefined && most !== undefined && most.runs > fewest.runs;
+  const bySize = (values: readonly (readonly [number, number])[]) =>
+    values.length < 2 ? undefined : fitExponent(values);
+  return {
+    cpuByThreads: bySize(active.map(({ threads, cpuSeconds }) => [threads, cpuSeconds])),
+    heapByThreads: bySize(active.map(({ threads, mostHeapMb }) => [threads, mostHeapMb])),
+    resumeByParked: bySize(parked.map(({ runs, resumeMs }) => [runs, resumeMs])),
+    bytesOfParked: some ? (most.heapBytes - fewest.heapBytes) / (most.runs - fewest.runs) : undefined,
+  };
 }
 
 const script = fileURLToPath(new URL("./load-process.ts", import.meta.url));

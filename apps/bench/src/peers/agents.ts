@@ -3,87 +3,143 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { Contender, Work } from "../case.ts";
 import type { Sample } from "../measure.ts";
 import { install, type Peer } from "./install.ts";
 
 /** Agents that were installed, and one sentence for each framework. */
 export interface AgentPeers {
-  readonly contenders: readonly Contender[];
+  readonly inMemory: readonly AgentPeer[];
+  /** Those that save each step to SQLite themselves. */
+  readonly saved: readonly AgentPeer[];
   readonly said: readonly string[];
-  /** Where LangChain lies, for programs that are checked and not run. */
-  readonly langchainFolder: string | undefined;
+  /** What lies where, for programs that are checked or imported and not run. */
+  readonly installed: readonly InstalledPeer[];
 }
 
-interface AgentPeer {
+export interface InstalledPeer {
+  readonly name: string;
+  /** The package to import. */
+  readonly main: string;
+  readonly folder: string;
+}
+
+/** An agent of another framework. */
+export interface AgentPeer {
+  readonly name: string;
+  readonly open: () => AgentProcess;
+}
+
+/** Its process: an agent whose model calls a tool so many times, in memory or saved to a file. */
+export interface AgentProcess {
+  readonly talk: (turns: number, file?: string) => Promise<Sample>;
+  readonly close: () => Promise<undefined>;
+}
+
+interface Framework {
   readonly name: string;
   /** The package whose version is told. */
   readonly main: string;
   /** A file in `programs` whose `talk` has a model call a tool so many times. */
   readonly program: string;
+  readonly at: readonly ("memory" | "file")[];
   readonly dependencies: Readonly<Record<string, string>>;
   readonly overrides?: Readonly<Record<string, string>>;
 }
 
-const agents: readonly AgentPeer[] = [
+const langchain = {
+  main: "langchain",
+  program: "langchain.mjs",
+  dependencies: {
+    langchain: "1.5.14",
+    "@langchain/langgraph": "1.4.18",
+    "@langchain/core": "1.2.13",
+    zod: "4.6.7",
+  },
+  overrides: { "@langchain/langgraph-sdk": "1.12.0" },
+};
+
+const frameworks: readonly Framework[] = [
   {
     name: "pi-agent-core",
     main: "@earendil-works/pi-agent-core",
     program: "pi.mjs",
+    at: ["memory"],
     dependencies: { "@earendil-works/pi-agent-core": "0.87.1" },
   },
-  { name: "AI SDK", main: "ai", program: "ai-sdk.mjs", dependencies: { ai: "7.0.173", zod: "4.6.7" } },
+  {
+    name: "AI SDK",
+    main: "ai",
+    program: "ai-sdk.mjs",
+    at: ["memory"],
+    dependencies: { ai: "7.0.173", zod: "4.6.7" },
+  },
   {
     name: "OpenAI Agents",
     main: "@openai/agents",
     program: "openai-agents.mjs",
+    at: ["memory"],
     dependencies: { "@openai/agents": "0.20.0", zod: "4.6.7" },
   },
+  { name: "LangChain createAgent", ...langchain, at: ["memory"] },
   {
-    name: "LangChain createAgent",
-    main: "langchain",
-    program: "langchain.mjs",
+    name: "LangChain createAgent with SQLite",
+    ...langchain,
+    at: ["file"],
+    dependencies: { ...langchain.dependencies, "@langchain/langgraph-checkpoint-sqlite": "1.0.4" },
+    overrides: { ...langchain.overrides, "better-sqlite3": "13.2.0" },
+  },
+  {
+    name: "LangGraph.js 1.7.3",
+    main: "@langchain/langgraph",
+    program: "langgraph.mjs",
+    at: ["memory", "file"],
     dependencies: {
-      langchain: "1.5.14",
-      "@langchain/langgraph": "1.4.18",
-      "@langchain/core": "1.2.13",
+      "@langchain/langgraph": "1.7.3",
+      "@langchain/core": "1.4.0",
+      "@langchain/langgraph-checkpoint-sqlite": "1.0.4",
       zod: "4.6.7",
     },
-    overrides: { "@langchain/langgraph-sdk": "1.12.0" },
+    overrides: { "better-sqlite3": "13.2.0" },
   },
   {
     name: "Mastra",
     main: "@mastra/core",
     program: "mastra.mjs",
+    at: ["memory"],
     dependencies: { "@mastra/core": "1.71.0", zod: "4.6.7" },
   },
 ];
 
 /** Install them; one that does not install is told and left out. */
-export async function loadAgentPeers(): Promise<AgentPeers> {
-  const contenders: Contender[] = [];
+export async function loadAgentPeers(installing: typeof install = install): Promise<AgentPeers> {
+  const inMemory: AgentPeer[] = [];
+  const saved: AgentPeer[] = [];
   const said: string[] = [];
-  let langchainFolder: string | undefined;
-  for (const agent of agents) {
-    const version = agent.dependencies[agent.main] ?? "";
-    const installed = await install(asPeer(agent, version));
-    if (installed.kind === "missing") {
-      said.push(`${agent.name} ${version} is missing: ${installed.why}.`);
+  const installed: InstalledPeer[] = [];
+  for (const framework of frameworks) {
+    const { name, main, at } = framework;
+    const version = framework.dependencies[main] ?? "";
+    const named = name.endsWith(version) ? name : `${name} ${version}`;
+    const found = await installing(asPeer(framework, version));
+    if (found.kind === "missing") {
+      said.push(`${named} is missing: ${found.why}.`);
       continue;
     }
-    said.push(`${agent.name} ${version}.`);
-    if (agent.main === "langchain") langchainFolder = installed.folder;
-    contenders.push({ name: agent.name, role: "peer", size: 100, open: () => talking(agent.name, installed.entry) });
+    said.push(`${named}.`);
+    installed.push({ name, main, folder: found.folder });
+    const agent: AgentPeer = { name, open: () => startAgent(name, found.entry) };
+    if (at.includes("memory")) inMemory.push(agent);
+    if (at.includes("file")) saved.push(agent);
   }
-  return { contenders, said, langchainFolder };
+  return { inMemory, saved, said, installed };
 }
 
-function asPeer({ name, program, dependencies, overrides = {} }: AgentPeer, version: string): Peer {
+function asPeer({ name, program, dependencies, overrides = {} }: Framework, version: string): Peer {
   const entry = readFileSync(new URL(`./programs/${program}.txt`, import.meta.url), "utf8");
-  return { name: name.toLowerCase().replaceAll(" ", "-"), version, dependencies, overrides, entry };
+  return { name: name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-"), version, dependencies, overrides, entry };
 }
 
-async function talking(name: string, entry: string): Promise<Work> {
+function startAgent(name: string, entry: string): AgentProcess {
   const child = fork(fileURLToPath(new URL("./talk-process.ts", import.meta.url)), [entry], {
     stdio: ["ignore", "ignore", "pipe", "ipc"],
     execArgv: ["--no-warnings"],
@@ -93,7 +149,7 @@ async function talking(name: string, entry: string): Promise<Work> {
     errors = `${errors}${text}`.slice(-2_000);
   });
   return {
-    run: (size) => asked(child, size, () => `${name} did not answer: ${errors}`),
+    talk: (turns, file) => asked(child, { turns, file }, () => `${name} did not answer: ${errors}`),
     close: async () => {
       if (child.exitCode === null) {
         child.kill();
@@ -104,7 +160,7 @@ async function talking(name: string, entry: string): Promise<Work> {
   };
 }
 
-function asked(child: ChildProcess, size: number, why: () => string): Promise<Sample> {
+function asked(child: ChildProcess, question: object, why: () => string): Promise<Sample> {
   return new Promise((resolve, reject) => {
     const died = (): void => reject(new Error(why()));
     child.once("exit", died);
@@ -112,6 +168,6 @@ function asked(child: ChildProcess, size: number, why: () => string): Promise<Sa
       child.off("exit", died);
       resolve(sample as Sample);
     });
-    child.send(size);
+    child.send(question);
   });
 }

@@ -14,18 +14,33 @@ interface BuildOptions {
   readonly bundle: true;
   readonly minify: true;
   readonly write: false;
+  readonly metafile: true;
   readonly format: "esm";
   readonly platform: "browser" | "node";
   readonly packages: "bundle" | "external";
 }
 
-/** What the case uses of esbuild. */
-export interface Bundler {
-  build(options: BuildOptions): Promise<{ readonly outputFiles: readonly { readonly contents: Uint8Array }[] }>;
+/** What was built. */
+export interface Built {
+  readonly outputFiles: readonly { readonly contents: Uint8Array }[];
+  readonly metafile: {
+    /** By output; the bytes of each source that are in it. */
+    readonly outputs: Readonly<Record<string, { readonly inputs: Readonly<Record<string, InOutput>> }>>;
+  };
 }
 
-/** The bundler, or undefined where it does not install. */
-export async function loadBundler(): Promise<Bundler | undefined> {
-  const installed = await install(bundler);
-  return installed.kind === "missing" ? undefined : ((await import(installed.entry)) as Bundler);
+interface InOutput {
+  readonly bytesInOutput: number;
+}
+
+/** What the case uses of esbuild. */
+export interface Bundler {
+  build(options: BuildOptions): Promise<Built>;
+}
+
+/** The bundler, or why it is missing. */
+export async function loadBundler(installing: typeof install = install): Promise<Bundler | string> {
+  const installed = await installing(bundler);
+  if (installed.kind === "missing") return `esbuild ${bundler.version} is missing, and B11 with it: ${installed.why}.`;
+  return (await import(installed.entry)) as Bundler;
 }

@@ -25,8 +25,11 @@ export type Installed =
 
 const patienceMs = 240_000;
 
-/** Install a peer, once for all runs of the bench. */
-export async function install(peer: Peer): Promise<Installed> {
+/** Install a peer, once for all runs of the bench. `installer` gives the reason where it fails. */
+export async function install(
+  peer: Peer,
+  installer: (folder: string) => Promise<string | undefined> = npmInstall,
+): Promise<Installed> {
   const manifest = JSON.stringify(
     { private: true, type: "module", dependencies: peer.dependencies, overrides: peer.overrides },
     null,
@@ -40,8 +43,11 @@ export async function install(peer: Peer): Promise<Installed> {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, "package.json"), manifest);
-    const failure = await npmInstall(folder);
-    if (failure !== undefined) return { kind: "missing", why: failure };
+    const failure = await installer(folder);
+    if (failure !== undefined) {
+      rmSync(folder, { recursive: true, force: true });
+      return { kind: "missing", why: failure };
+    }
     writeFileSync(done, "");
   }
   writeFileSync(entry, peer.entry);

@@ -1,0 +1,68 @@
+import { expect, test } from "vitest";
+import { allCases } from "../src/cases/all.ts";
+import { countPackages } from "../src/cases/installed.ts";
+import { loadAgentPeers } from "../src/peers/agents.ts";
+import { loadBundler } from "../src/peers/esbuild.ts";
+import { type Installed, install } from "../src/peers/install.ts";
+import { loadPeers } from "../src/peers/langgraph.ts";
+
+const why = "npm install failed (1): npm error 404 Not Found";
+const nothingInstalls = async (): Promise<Installed> => ({ kind: "missing", why });
+
+test("a peer that does not install is told, with what npm said, and left out of every case", async () => {
+  const agents = await loadAgentPeers(nothingInstalls);
+  expect(agents).toMatchObject({ inMemory: [], saved: [], installed: [] });
+  const peers = await loadPeers(agents, "1.4.18", nothingInstalls);
+  expect(peers.said.map((line) => line.replace(`is missing: ${why}.`, "-"))).toEqual([
+    "LangGraph.js 1.4.18 -",
+    "pi-agent-core 0.87.1 -",
+    "AI SDK 7.0.173 -",
+    "OpenAI Agents 0.20.0 -",
+    "LangChain createAgent 1.5.14 -",
+    "LangChain createAgent with SQLite 1.5.14 -",
+    "LangGraph.js 1.7.3 -",
+    "Mastra 1.71.0 -",
+  ]);
+  expect(await loadBundler(nothingInstalls)).toBe(`esbuild 0.28.2 is missing, and B11 with it: ${why}.`);
+  const roles = allCases(peers).flatMap(({ contenders }) => contenders.map(({ role }) => role));
+  expect(roles).not.toContain("peer");
+});
+
+test("an installer that fails leaves nothing that passes for installed", async () => {
+  const peer = { name: "none", version: "1.0.0", dependencies: {}, overrides: {}, entry: "" };
+  const asked: string[] = [];
+  const failing = async (folder: string): Promise<string> => {
+    asked.push(folder);
+    return why;
+  };
+  expect(await install(peer, failing)).toEqual({ kind: "missing", why });
+  expect(await install(peer, failing)).toEqual({ kind: "missing", why });
+  expect(asked).toHaveLength(2);
+});
+
+test("what installs takes its place in the cases of its kind", async () => {
+  const everything = async (): Promise<Installed> => ({ kind: "installed", folder: "folder", entry: "file:///entry" });
+  const agents = await loadAgentPeers(everything);
+  expect(agents.inMemory.map(({ name }) => name)).toEqual([
+    "pi-agent-core",
+    "AI SDK",
+    "OpenAI Agents",
+    "LangChain createAgent",
+    "LangGraph.js 1.7.3",
+    "Mastra",
+  ]);
+  expect(agents.saved.map(({ name }) => name)).toEqual(["LangChain createAgent with SQLite", "LangGraph.js 1.7.3"]);
+  expect(agents.said).toContain("LangGraph.js 1.7.3.");
+});
+
+test("packages of an installation are counted, ours apart from those of others", () => {
+  const packages = {
+    "node_modules/statewright": {},
+    "node_modules/@statewright/core": {},
+    "node_modules/zod": {},
+    "node_modules/p-queue/node_modules/eventemitter3": {},
+  };
+  const lockfile = JSON.stringify({ packages });
+  expect(countPackages(lockfile, "statewright")).toEqual({ own: 2, others: 2 });
+  expect(countPackages(lockfile, "langchain")).toEqual({ own: 0, others: 4 });
+});
