@@ -1,5 +1,6 @@
 /** Edits of a text: each replaces what stands in it once; line ends and everything else stay as they are. Pure. */
 import { ToolError } from "@statewright/core";
+import { nearestLines } from "./nearest-lines.ts";
 
 /** Replace `old`, which stands in the text exactly once, by `new`. */
 export interface Edit {
@@ -21,27 +22,51 @@ export function applyEdits(text: string, edits: readonly Edit[]): { readonly tex
   const plain = edits.map((edit) => ({ old: withoutReturns(edit.old), new: withoutReturns(edit.new) }));
   if (isApplied(withoutReturns(text), plain)) return { text, isDone: true };
   const found = foundIn(withoutReturns(text), plain);
-  if (!Array.isArray(found)) throw ToolError.failed(`${found} Nothing was changed.`);
+  if (!Array.isArray(found)) throw ToolError.failed(`${found()} Nothing was changed.`);
   return { text: withReplaced(text, found), isDone: false };
 }
 
+/** Says what is wrong; that takes a look at the whole file. */
+type Wrong = () => string;
+
 /** Where each edit stands in a text without carriage returns, by place; or what is wrong with one. */
-function foundIn(text: string, edits: readonly Edit[]): Found[] | string {
+function foundIn(text: string, edits: readonly Edit[]): Found[] | Wrong {
   const found: Found[] = [];
   for (const [index, edit] of edits.entries()) {
     const which = edits.length === 1 ? "The old text" : `The old text of edit ${index + 1}`;
-    if (edit.old === "") return `${which} is empty. Give the text to replace, or write the whole file.`;
-    if (edit.old === edit.new) return `${which} equals the new one.`;
+    if (edit.old === "") return () => `${which} is empty. Give the text to replace, or write the whole file.`;
+    if (edit.old === edit.new) return () => `${which} equals the new one.`;
     const start = text.indexOf(edit.old);
-    if (start === -1)
-      return `${which} does not stand in the file. Read the file, and give it exactly as it stands there.`;
-    if (text.indexOf(edit.old, start + 1) !== -1)
-      return `${which} stands in the file more than once. Give more of what is around it.`;
+    if (start === -1) return () => absent(which, text, edit.old);
+    if (text.indexOf(edit.old, start + 1) !== -1) return () => ambiguous(which, text, edit.old);
     found.push({ start, end: start + edit.old.length, text: edit.new });
   }
   found.sort((one, other) => one.start - other.start);
   const meets = found.some(({ start }, index) => start < (found[index - 1]?.end ?? 0));
-  return meets ? "Two edits overlap. Make one of them." : found;
+  return meets ? () => "Two edits overlap. Make one of them." : found;
+}
+
+function absent(which: string, text: string, old: string): string {
+  const nearest = nearestLines(text, old);
+  const next = "Read the file, and give it exactly as it stands there.";
+  return `${which} does not stand in the file. ${nearest === undefined ? "" : `${nearest} `}${next}`;
+}
+
+/** Lines that are named at most. */
+const mostNamed = 5;
+
+function ambiguous(which: string, text: string, old: string): string {
+  const lines: number[] = [];
+  let [count, line, from] = [0, 1, 0];
+  for (let at = text.indexOf(old); at !== -1; at = text.indexOf(old, at + 1)) {
+    count += 1;
+    if (lines.length === mostNamed) continue;
+    for (; from < at; from++) if (text[from] === "\n") line += 1;
+    if (lines.at(-1) !== line) lines.push(line);
+  }
+  const more = lines.length === mostNamed ? ", …" : "";
+  const where = lines.length === 1 ? `line ${line}` : `lines ${lines.join(", ")}${more}`;
+  return `${which} stands in the file ${count} times, in ${where}. Give more of what is around the one that you mean.`;
 }
 
 /** Whether the text is what the edits make of some text: each new one stands there once, and taking them back leads to it. */
