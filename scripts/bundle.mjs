@@ -31,6 +31,8 @@ async function bundlePackage(folder) {
     dir: dist,
     format: "esm",
     sourcemap: true,
+    // They are published beside it: in the map they would be twice as much.
+    sourcemapExcludeSources: true,
     comments: false,
     entryFileNames: "[name].js",
     chunkFileNames: "shared/[name].js",

@@ -14,7 +14,7 @@ import {
 import type { AgentOptions } from "./agent-options.ts";
 import { checkCount, checkFunction } from "./check-option.ts";
 import type { ModelNodeOptions } from "./model-node.ts";
-import { checkToolChoice, settingNames } from "./prepare-step.ts";
+import { checkToolChoice, meantForSteps, settingNames } from "./prepare-step.ts";
 import { checkStopWhen } from "./stop-when.ts";
 import { checkMaxTurns } from "./turn-limit.ts";
 
@@ -66,9 +66,25 @@ const agentOptions = optionNames<AgentOptions<StateTypes, unknown, unknown>>({
   inbox: true,
 });
 
+/** What the options of agents are called elsewhere. */
+const meantForAgents: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(settingNames.map((name) => [name, `settings: { ${name} }`])),
+  ...meantForSteps,
+  maxTokens: "settings: { maxOutputTokens }",
+  maxSteps: "maxTurns",
+  maxIterations: "maxTurns",
+  maxRetries: "retry: { attempts }",
+  responseFormat: "output",
+  experimental_output: "output",
+  budget: "middleware: [budget({ … })]",
+  checkpointer: "store",
+  abortSignal: "run({ signal })",
+  onStepFinish: "middleware with the hook onMessage",
+};
+
 /** Throws `invalid_option` for what no agent can be made of; graph, tools and middleware are checked where they are made. */
 export function checkAgent(options: unknown): void {
-  checkOptions("createAgent", options, agentOptions);
+  checkOptions("createAgent", options, agentOptions, "invalid_option", meantForAgents);
   const { name, state, store, stopWhen, onFinish, maxToolCalls, maxToolConcurrency, ...more } = options as Readonly<
     Record<string, unknown>
   >;
@@ -110,7 +126,7 @@ export function checkConfirmed(
 
 /** Throws `invalid_option` for what no model node can be made of. */
 export function checkModelNode(options: unknown): void {
-  checkOptions("modelNode", options, nodeOptions);
+  checkOptions("modelNode", options, nodeOptions, "invalid_option", meantForAgents);
   checkAsking("modelNode", options as Readonly<Record<string, unknown>>);
 }
 

@@ -158,7 +158,9 @@ export function talking(graph: Graph, { name, store, tools, output }: TalkingOpt
     return agentRun(handle as RunHandle<Conversation>, world, output);
   };
   type Run = AgentRunOptions<StateTypes, unknown, unknown>;
-  const start = ({ input, state, ...rest }: Run): AgentRun<Conversation> => {
+  const start = (options: Run): AgentRun<Conversation> => {
+    if (options === undefined || !("input" in options)) throw noInput(name, options);
+    const { input, state, ...rest } = options;
     const given = { ...state, messages: toMessages(input, rest.world) };
     return atWork(run(graph, { ...(store && { store }), ...rest, input: given }), rest.world);
   };
@@ -208,6 +210,18 @@ function noStore(name: string): never {
   throw new StatewrightError("missing_store", {
     what: `the agent "${name}" was asked about a thread that no run here has, without a store`,
     next: "Give the agent or the call the store that holds the thread",
+  });
+}
+
+/** Whoever comes from elsewhere has said it under another name. */
+function noInput(name: string, options: object | undefined): StatewrightError {
+  const said = ["prompt", "messages", "message"].find((key) => options !== undefined && Object.hasOwn(options, key));
+  return new StatewrightError("invalid_input", {
+    what: `the agent "${name}" was run without an input`,
+    next:
+      said === undefined
+        ? "Give run({ input }): a text, { text, files }, or a list of messages"
+        : `Write input in place of "${said}": a text, { text, files }, or a list of messages`,
   });
 }
 

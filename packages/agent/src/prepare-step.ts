@@ -76,10 +76,17 @@ export const settingNames: readonly string[] = optionNames<ModelSettings>({
   providerOptions: true,
 });
 
+/** What the parts of a request are called elsewhere. */
+export const meantForSteps: Readonly<Record<string, string>> = {
+  system: "instructions",
+  systemPrompt: "instructions",
+  activeTools: "allowedTools",
+};
+
 /** Throws `invalid_option` for an answer of `prepareStep` that no request can be made of. */
 export function checkPrepared(prepared: unknown): void {
   const owner = "what prepareStep gave";
-  checkOptions(owner, prepared, stepNames);
+  checkOptions(owner, prepared, stepNames, "invalid_option", meantForSteps);
   const { model, instructions, messages, allowedTools, toolChoice, settings } = prepared as PreparedStep<unknown>;
   if (model !== undefined && !isModel(model)) throw unfit("model", "a model");
   if (instructions !== undefined && typeof instructions !== "string") throw unfit("instructions", "a text");

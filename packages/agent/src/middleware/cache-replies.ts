@@ -10,6 +10,7 @@ import {
   type WritingRuntime,
 } from "@statewright/core";
 import { checkCount, checkTexts, checkTime } from "../check-option.ts";
+import { defaultCacheBytes, type RecentLimits, recentCache } from "../recent-cache.ts";
 import { textOfArgs } from "./same-args.ts";
 
 /** What `cacheReplies` takes. */
@@ -18,6 +19,8 @@ export interface CacheRepliesOptions {
   readonly ttlMs: number;
   /** How many replies are kept in this process; those that were not asked for longest go first. Default 1,000. */
   readonly maxEntries?: number;
+  /** How many bytes of replies are kept in this process, about; a reply that is larger is not kept. Default 64 MiB. */
+  readonly maxBytes?: number;
   /** Keep them in this namespace of the run's long-term store instead: other processes find them too. */
   readonly namespace?: readonly string[];
 }
@@ -33,13 +36,13 @@ export function cacheReplies(options: CacheRepliesOptions): Middleware {
   checkOptions(
     "cacheReplies",
     options,
-    optionNames<CacheRepliesOptions>({ ttlMs: true, maxEntries: true, namespace: true }),
+    optionNames<CacheRepliesOptions>({ ttlMs: true, maxEntries: true, maxBytes: true, namespace: true }),
   );
-  const { ttlMs, maxEntries = 1_000, namespace } = options;
+  const { ttlMs, maxEntries = 1_000, maxBytes = defaultCacheBytes, namespace } = options;
   checkTime("cacheReplies", { ttlMs: ttlMs ?? null });
-  checkCount("cacheReplies", { maxEntries });
+  checkCount("cacheReplies", { maxEntries, maxBytes });
   checkTexts("cacheReplies", { namespace });
-  const replies = namespace === undefined ? inMemory(maxEntries, ttlMs) : inStore(namespace, ttlMs);
+  const replies = namespace === undefined ? inMemory({ ttlMs, maxEntries, maxBytes }) : inStore(namespace, ttlMs);
   return defineMiddleware({
     name: "cacheReplies",
     aroundModel: async (request, next, runtime) => {
@@ -61,23 +64,11 @@ interface Replies {
   readonly set: (key: string, reply: KeptReply, runtime: WritingRuntime) => Promise<void>;
 }
 
-function inMemory(maxEntries: number, ttlMs: number): Replies {
-  const kept = new Map<string, { readonly until: number; readonly reply: KeptReply }>();
+function inMemory(limits: RecentLimits): Replies {
+  const kept = recentCache<KeptReply>(limits);
   return {
-    get: async (key, { clock }) => {
-      const found = kept.get(key);
-      kept.delete(key);
-      if (found === undefined || found.until <= clock.now()) return undefined;
-      kept.set(key, found);
-      return found.reply;
-    },
-    set: async (key, reply, { clock }) => {
-      kept.set(key, { until: clock.now() + ttlMs, reply });
-      for (const oldest of kept.keys()) {
-        if (kept.size <= maxEntries) break;
-        kept.delete(oldest);
-      }
-    },
+    get: async (key, { clock }) => kept.get(key, clock.now()),
+    set: async (key, reply, { clock }) => kept.set(key, reply, clock.now()),
   };
 }
 

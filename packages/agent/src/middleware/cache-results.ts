@@ -8,6 +8,8 @@ import {
   type ToolResult,
   type ToolSpec,
 } from "@statewright/core";
+import { checkCount } from "../check-option.ts";
+import { defaultCacheBytes, recentCache } from "../recent-cache.ts";
 import { textOfArgs } from "./same-args.ts";
 
 /** What `cacheResults` takes. */
@@ -16,13 +18,10 @@ export interface CacheResultsOptions {
   readonly ttlMs: number;
   /** How many results are kept; those that were not asked for longest go first. Default 1,000. */
   readonly maxEntries?: number;
+  /** How many bytes of arguments and results are kept, about; a result that is larger is not kept. Default 64 MiB. */
+  readonly maxBytes?: number;
   /** The tools whose results are kept; all that may be when absent. */
   readonly tools?: readonly string[];
-}
-
-interface Kept {
-  readonly until: number;
-  readonly result: ToolResult;
 }
 
 /**
@@ -34,16 +33,17 @@ export function cacheResults(options: CacheResultsOptions): Middleware {
   checkOptions(
     "cacheResults",
     options,
-    optionNames<CacheResultsOptions>({ ttlMs: true, maxEntries: true, tools: true }),
+    optionNames<CacheResultsOptions>({ ttlMs: true, maxEntries: true, maxBytes: true, tools: true }),
   );
-  const { ttlMs, maxEntries = 1_000, tools } = options;
+  const { ttlMs, maxEntries = 1_000, maxBytes = defaultCacheBytes, tools } = options;
   if (!(typeof ttlMs === "number" && ttlMs > 0) || !(Number.isInteger(maxEntries) && maxEntries >= 1))
     throw new StatewrightError("invalid_option", {
       what: "cacheResults needs a time above 0 and room for 1 result or more",
       next: "Give cacheResults({ ttlMs: 60_000 })",
     });
+  checkCount("cacheResults", { maxBytes });
   const listed = tools === undefined ? undefined : new Set(tools);
-  const kept = new Map<string, Kept>();
+  const kept = recentCache<ToolResult>({ ttlMs, maxEntries, maxBytes });
   const numbers: WeakMap<ToolSpec, number> = new WeakMap();
   let specs = 0;
   const keyOf = (tool: ToolSpec, args: unknown): string | undefined => {
@@ -58,19 +58,11 @@ export function cacheResults(options: CacheResultsOptions): Middleware {
     aroundTool: async ({ call, tool }, next, { clock }) => {
       const key = mayKeep(tool) && listed?.has(tool.name) !== false ? keyOf(tool, call.args) : undefined;
       if (key === undefined) return next(call);
-      const found = kept.get(key);
-      kept.delete(key);
-      if (found !== undefined && found.until > clock.now()) {
-        kept.set(key, found);
-        return { ...found.result, attempts: 0, elapsedMs: 0 };
-      }
+      const found = kept.get(key, clock.now());
+      if (found !== undefined) return { ...found, attempts: 0, elapsedMs: 0 };
       const result = await next(call);
       if (result.isError || result.command !== undefined || result.terminate === true) return result;
-      kept.set(key, { until: clock.now() + ttlMs, result });
-      for (const oldest of kept.keys()) {
-        if (kept.size <= maxEntries) break;
-        kept.delete(oldest);
-      }
+      kept.set(key, result, clock.now());
       return result;
     },
   });

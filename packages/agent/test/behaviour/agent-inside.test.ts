@@ -1,5 +1,14 @@
 /** An agent as a node of a graph: it is an ordinary graph, and so an ordinary subgraph. */
-import { createAgent, limitCalls, stopLoops } from "@statewright/agent";
+import {
+  type AgentOptions,
+  agentTool,
+  budget,
+  createAgent,
+  endedBy,
+  limitCalls,
+  type NoState,
+  stopLoops,
+} from "@statewright/agent";
 import {
   defineGraph,
   defineMiddleware,
@@ -16,7 +25,7 @@ import {
   subgraph,
   textOf,
 } from "@statewright/core";
-import { call, say, scriptedModel } from "@statewright/testing";
+import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { payingInto } from "../support/pay.ts";
@@ -90,5 +99,97 @@ describe("an agent inside a graph", () => {
     ["a limit to its steps", { maxSteps: 6 }, "step_limit"],
   ] as const)("T55 that was stopped by %s is never taken for one that has answered", async (_what, options, status) => {
     expect(await stopped(options)).toMatchObject({ status, answer: "" });
+  });
+});
+
+describe("an agent inside that reaches a limit", () => {
+  const usage = { inputTokens: 500_000, outputTokens: 0 };
+  const prices = { scripted: { input: 1, output: 1 } };
+  /** Works for 400 ms a call, and comes to no answer before any limit. */
+  function clerk(
+    limit: Partial<Pick<AgentOptions<NoState, unknown, unknown>, "maxTurns" | "middleware">>,
+    hasOutput: boolean,
+  ) {
+    return createAgent({
+      name: "clerk",
+      model: scriptedModel(() => [say("Still looking.", { usage }), call("look", {})]),
+      tools: [
+        defineTool({
+          name: "look",
+          description: "Looks.",
+          input: z.object({}),
+          effect: "pure",
+          run: async (_, { wait }) => {
+            await wait(400);
+            return "nothing";
+          },
+        }),
+      ],
+      ...limit,
+      ...(hasOutput && { output: z.object({ found: z.string() }) }),
+    });
+  }
+
+  const limits = [
+    ["maxTurns", { maxTurns: 2 }, "maxTurns", /limit of 2 turns is reached/],
+    ["a budget of turns", { middleware: [budget({ turns: 2 })] }, "budget", /budget of 2 turns is used up/],
+    ["a budget of tool calls", { middleware: [budget({ toolCalls: 1 })] }, "budget", /budget of 1 tool calls/],
+    ["a budget of tokens", { middleware: [budget({ tokens: 900_000 })] }, "budget", /budget of 900000 tokens/],
+    ["a budget of cost", { middleware: [budget({ cost: 0.9, prices })] }, "budget", /budget of a cost of 0.9/],
+    ["a budget of time", { middleware: [budget({ wallMs: 700 })] }, "budget", /budget of 700 ms at work/],
+  ] as const;
+
+  test.each(limits)("T55 by %s gives an error to the agent whose tool it is", async (_what, limit, _by, why) => {
+    for (const hasOutput of [false, true]) {
+      const boss = createAgent({
+        name: "boss",
+        model: scriptedModel([call("clerk", { task: "look" }), say("done")]),
+        tools: [agentTool(clerk(limit, hasOutput), { description: "Looks." })],
+      });
+      const world = virtualClock();
+      const { result } = boss.run({ input: "go", world });
+      await world.advance(10_000);
+      const { state, ended } = await result;
+      const answer = state.messages.find((message) => message.role === "tool");
+      expect([ended, answer?.isError]).toEqual([{ by: "answer" }, true]);
+      expect(textOf(answer as Message)).toMatch(/^clerk was stopped before it had an answer: /);
+      expect(textOf(answer as Message)).toMatch(why);
+      expect(textOf(answer as Message)).toMatch(/What it had found so far: Still looking\.$/);
+    }
+  });
+
+  test.each(limits)("by %s is told from one that has answered where it is a node", async (_, limit, by) => {
+    for (const hasOutput of [false, true]) {
+      const inner = clerk(limit, hasOutput);
+      const desk = defineGraph({ name: "desk", state: defineState({ given: z.unknown(), by: z.string().default("") }) })
+        .nodes({
+          clerk: subgraph(inner, {
+            input: () => inner.inputOf("look"),
+            output: (given, { ended }) => ({ given, by: endedBy(ended.messages).by }),
+          }),
+        })
+        .edges({ [START]: "clerk", clerk: END });
+      const world = virtualClock();
+      const { result } = run(desk, { world });
+      await world.advance(10_000);
+      const { state } = await result;
+      expect(state.by).toBe(by);
+      if (hasOutput) expect(state.given).toBeUndefined();
+    }
+  });
+
+  test("T55 by the time of its call gives an error too", async () => {
+    const boss = createAgent({
+      name: "boss",
+      model: scriptedModel([call("clerk", { task: "look" }), say("done")]),
+      tools: [agentTool(clerk({}, false), { description: "Looks.", timeoutMs: 1_000 })],
+    });
+    const world = virtualClock();
+    const { result } = boss.run({ input: "go", world });
+    await world.advance(10_000);
+    const { state } = await result;
+    const answer = state.messages.find((message) => message.role === "tool");
+    expect([answer?.isError, textOf(answer as Message)]).toEqual([true, expect.stringContaining("1000 ms")]);
+    expect(textOf(answer as Message)).toContain("Still looking.");
   });
 });

@@ -1,14 +1,17 @@
 /** Providers that ask before they run a tool of their own: a person is asked, and the answer goes back with the next request. */
-import { createAgent } from "@statewright/agent";
+import { allowTools, budget, confirmTools, createAgent, dryRun, limitCalls } from "@statewright/agent";
 import {
+  defineMiddleware,
   defineTool,
   type Message,
+  type Middleware,
   type Model,
   type ModelRequest,
   memoryStore,
   type Store,
   type ToolCallBlock,
 } from "@statewright/core";
+import { virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";
 
@@ -87,4 +90,88 @@ test("calls of tools beside it run meanwhile, and are answered in their order", 
 test("without a store nobody can be asked: the run fails with what to do", async () => {
   const agent = createAgent({ name: "a", model: asking().model, providerTools });
   await expect(agent.run({ input: "go" }).result).rejects.toThrow("missing_store");
+});
+
+/** The first run of an agent whose provider asks, and what its model was told by the end of it. */
+async function asksWith(middleware: readonly Middleware[], more: object = {}, beside: readonly ToolCallBlock[] = []) {
+  const { model, requests } = asking(beside);
+  const store = memoryStore();
+  const world = virtualClock();
+  const agent = createAgent({ name: "a", model, providerTools, store, middleware, ...more });
+  const first = await agent.run({ thread: "t", input: "go", world }).result;
+  return { agent, world, store, first, told: () => answers(requests[1]?.messages) };
+}
+
+test.each([
+  ["deny", true, "This call was refused: nobody answered in time"],
+  ["allow", false, "Approved."],
+] as const)(
+  "a question of the provider waits as long as those of confirmTools, then counts as %s",
+  async (onExpire, isError, text) => {
+    const { agent, world, store, first, told } = await asksWith([confirmTools({ expiresMs: 60_000, onExpire })]);
+    expect(first).toMatchObject({
+      status: "waiting",
+      interrupts: [{ key: "approve", expiresAt: world.clock.now() + 60_000 }],
+    });
+    await world.advance(60_000);
+    const end = await agent.resume({ thread: "t", store, world }).result;
+    expect([end.status, told()]).toEqual(["done", [["c1", isError, [{ type: "text", text }]]]]);
+  },
+);
+
+test("a yes by a hook that asks is the yes: nobody is asked twice, and a hook that lets it through is none", async () => {
+  const seen: unknown[] = [];
+  const sees = defineMiddleware({
+    name: "sees",
+    beforeTool: ({ call, tool }) => {
+      seen.push([call, tool.safety.confirm, tool.effect]);
+      return undefined;
+    },
+  });
+  for (const middleware of [[sees], [sees, confirmTools()]]) {
+    const { agent, first, told } = await asksWith(middleware);
+    expect([first.status, first.status === "waiting" && first.interrupts.length]).toEqual(["waiting", 1]);
+    expect((await agent.resume({ thread: "t", answers: { approve: true } }).result).status).toBe("done");
+    expect(told()).toEqual([["c1", false, [{ type: "text", text: "Approved." }]]]);
+  }
+  expect(seen[0]).toEqual([{ id: "c1", name: "mcp.search", args: { query: "x" } }, "always", "once"]);
+});
+
+test.each([
+  ["a tool that is not allowed", [allowTools(["work"])], /mcp\.search/],
+  ["a call in the tool's place", [dryRun()], /mcp\.search/],
+  [
+    "other arguments",
+    [defineMiddleware({ name: "rewrites", beforeTool: () => ({ action: "modify", args: { query: "y" } }) })],
+    /rewrites.* wanted other arguments, and the provider runs the call as it is\./,
+  ],
+])("hooks decide about a call of the provider before anybody is asked: %s is a no", async (_, middleware, text) => {
+  const { first, told } = await asksWith(middleware);
+  const [[, isError, content] = []] = told() as readonly (readonly [string, boolean, unknown])[];
+  expect([first.status, isError, JSON.stringify(content)]).toEqual(["done", true, expect.stringMatching(text)]);
+});
+
+test.each([
+  ["of a message", [], { maxToolCalls: 1 }, /at most 1 calls/],
+  ["of a conversation", [limitCalls({ perThread: 1 })], {}, /limit of 1 calls/],
+  ["of a budget", [budget({ toolCalls: 1 })], {}, /budget of 1 tool calls/],
+])("calls that a provider asks about count for limits: %s", async (_, middleware, more, text) => {
+  const { agent, first } = await asksWith(middleware, more, [{ ...asked, id: "c2" }]);
+  expect(first.status === "waiting" && first.interrupts).toHaveLength(1);
+  const { state } = await agent.resume({ thread: "t", answers: { approve: true } }).result;
+  const refused = [{ type: "text", text: expect.stringMatching(text) }];
+  expect(answers(state.messages)).toEqual([
+    ["c1", false, [{ type: "text", text: "Approved." }]],
+    ["c2", true, refused],
+  ]);
+});
+
+test("an approved call of the provider counts as one that was run", async () => {
+  const { agent } = await asksWith([limitCalls({ perThread: 1 })]);
+  await agent.resume({ thread: "t", answers: { approve: true } }).result;
+  const later = await agent.run({ thread: "t", input: "again" }).result;
+  expect(answers(later.state.messages)).toMatchObject([
+    ["c1", false, [{ text: "Approved." }]],
+    ["c1", true, [{ text: expect.stringContaining("limit of 1 calls") }]],
+  ]);
 });

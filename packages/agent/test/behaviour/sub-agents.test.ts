@@ -2,6 +2,7 @@
 import {
   agentTool,
   budget,
+  confirmTools,
   createAgent,
   inputGuardrail,
   limitCalls,
@@ -488,6 +489,34 @@ describe("what stands around a sub-agent", () => {
     });
     await outer.run({ input: "Go." }).result;
     expect(seen).toEqual(["all researcher", "own researcher", "all look_up"]);
+  });
+});
+
+describe("a policy of the agent that calls", () => {
+  test.each([
+    ["is about its own calls", confirmTools(), "done", [7]],
+    ["asks about those of sub-agents where it is handed down", { ...confirmTools(), inherited: true }, "waiting", []],
+  ] as const)("%s", async (_, policy, status, made) => {
+    const paid: number[] = [];
+    const pay = payingInto(paid);
+    const clerk = createAgent({
+      name: "clerk",
+      model: scriptedModel([call("pay", { cents: 7 }), say("Paid.")]),
+      tools: [{ ...pay, spec: { ...pay.spec, safety: { access: "write", spend: true } } }],
+    });
+    const agent = createAgent({
+      name: "desk",
+      model: scriptedModel([call("clerk", { task: "Pay." }), say("Done.")]),
+      tools: [agentTool(clerk, { description: "Pays." })],
+      middleware: [policy],
+      store: memoryStore(),
+    });
+    const first = await agent.run({ thread: "t", input: "Go." }).result;
+    expect([first.status, paid]).toEqual([status, made]);
+    if (first.status !== "waiting") return;
+    expect(first.interrupts.map(({ key }) => key)).toEqual(["clerk.approve"]);
+    await agent.resume({ thread: "t", answers: { "clerk.approve": true } }).result;
+    expect(paid).toEqual([7]);
   });
 });
 

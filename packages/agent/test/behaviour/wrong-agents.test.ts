@@ -44,6 +44,18 @@ test.each<readonly [string, unknown, ...string[]]>([
   ["a name for a model", { name: "a", model: "gpt-5" }, '"gpt-5"', "a model"],
   ["no model", { name: "a" }, "the model of", "undefined"],
   ["an option that there is not", { name: "a", model, tool: [] }, '"tool"', "tools"],
+  [
+    "names of other frameworks",
+    { name: "a", model, system: "x", temperature: 0, maxSteps: 3 },
+    'Write instructions in place of "system", settings: { temperature } in place of "temperature", maxTurns in place of "maxSteps".',
+  ],
+  ["such a name and another one", { name: "a", model, system: "x", foo: 1 }, '"system", "foo"', "Use name, version"],
+  [
+    "an agent among its tools",
+    { name: "a", model, tools: [createAgent({ name: "b", model })] },
+    'the graph "b" stands among the tools',
+    "agentTool",
+  ],
   ["instructions that are a number", { name: "a", model, instructions: 7 }, "instructions"],
   ["a zod object for its state", { name: "a", model, state: z.object({}) }, "state", "defineState"],
   ["a setting that there is not", { name: "a", model, settings: { temprature: 1 } }, '"temprature"'],
@@ -180,4 +192,23 @@ describe("a tool that wants a person to be asked before each call", () => {
       expect(agentWith(middleware).name).toBe("desk");
     expect(createAgent({ name: "desk", model, tools: [tool("policy")] }).name).toBe("desk");
   });
+});
+
+test.each([
+  [{}, /the agent "a" was run without an input\. Give run\(\{ input \}\)/],
+  [undefined, /the agent "a" was run without an input/],
+  [{ prompt: "Hello" }, /Write input in place of "prompt"/],
+  [{ messages: [] }, /Write input in place of "messages"/],
+])("a run without an input says what to give: %j", (options, said) => {
+  const loose: unknown = createAgent({ name: "a", model }).run;
+  if (typeof loose !== "function") throw new Error("run is a function");
+  expect(() => loose(options)).toThrow(said);
+});
+
+test("a tool in the words of other frameworks is told ours", () => {
+  const loose: unknown = defineTool;
+  if (typeof loose !== "function") throw new Error("defineTool is a function");
+  expect(() => loose({ name: "t", description: "T.", inputSchema: z.object({}), execute: () => 1 })).toThrow(
+    'Write input in place of "inputSchema", run in place of "execute".',
+  );
 });

@@ -53,6 +53,12 @@ test("a reply is over after its time, and the oldest goes when there is no room"
   expect([(await ask("a"))?.text, (await ask("b"))?.text, model.requests.length]).toEqual(["answer 2", "answer 5", 5]);
 });
 
+test("a reply for which there is no room is not kept", async () => {
+  const { ask, model } = office([cacheReplies({ ttlMs: 1_000, maxBytes: 10 })]);
+  await ask("a");
+  expect([(await ask("a"))?.text, model.requests.length]).toEqual(["answer 2", 2]);
+});
+
 test("calls from the cache are run like all others", async () => {
   const log: string[] = [];
   const model = scriptedModel((request) => (request.messages.length === 1 ? call("ping", { text: "x" }) : say("ok")));
@@ -84,6 +90,7 @@ test("settings that are none are refused", () => {
     {},
     { ttlMs: 0 },
     { ttlMs: 5, maxEntries: 0 },
+    { ttlMs: 5, maxBytes: 0.5 },
     { ttlMs: 5, namespace: "x" },
     { ttlMs: 5, store: 1 },
   ])

@@ -102,6 +102,38 @@ test("it holds no more than it may, and forgets what was asked for longest ago",
   expect(log).toEqual(["echo a", "echo b", "echo c", "echo b"]);
 });
 
+test("it holds no more bytes than it may, and nothing that is larger than all of its room", async () => {
+  const log: string[] = [];
+  const page = defineTool({
+    name: "page",
+    description: "A page.",
+    input: z.object({ of: z.string(), size: z.number() }),
+    effect: "pure",
+    run: ({ of, size }) => {
+      log.push(of);
+      return of.repeat(size);
+    },
+  });
+  const pages = [
+    ["a", 400],
+    ["b", 400],
+    ["a", 400],
+    ["huge", 300],
+    ["huge", 300],
+    ["a", 400],
+    ["c", 400],
+    ["b", 400],
+  ] as const;
+  const agent = desk({
+    tools: [page],
+    middleware: [cacheResults({ ttlMs: 1_000, maxBytes: 1_200 })],
+    script: [...pages.map(([of, size]) => call("page", { of, size })), say("ok")],
+  });
+  await agent.run().result;
+  expect(log).toEqual(["a", "b", "huge", "huge", "c", "b"]);
+  expect(() => cacheResults({ ttlMs: 1, maxBytes: 0 })).toThrow(/invalid_option.*maxBytes/);
+});
+
 test("a time that is none is refused", () => {
   for (const ttlMs of [0, -1, Number.NaN]) expect(() => cacheResults({ ttlMs })).toThrow(/invalid_option/);
 });

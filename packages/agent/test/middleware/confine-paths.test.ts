@@ -1,4 +1,5 @@
 import { confinePaths } from "@statewright/agent";
+import { defineMiddleware, modify } from "@statewright/core";
 import { call, say } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting } from "../support/desk.ts";
@@ -46,5 +47,27 @@ test("a tool that is listed with an argument that it does not have is off, since
   });
   const end = await agent.run().result;
   expect(answers(end)).toEqual(['!The tool "save" has no argument "txt" that could be looked at. It is off here.']);
+  expect(log).toEqual([]);
+});
+
+test("a path that other middleware puts in place is judged too, wherever that stands", async () => {
+  const log: string[] = [];
+  const confined = confinePaths({ root: "/work", place, paths: { save: ["text"] } });
+  const before = defineMiddleware({ name: "before", beforeTool: () => modify({ text: "/etc" }) });
+  const around = defineMiddleware({
+    name: "around",
+    aroundTool: ({ call: made }, next) => next({ ...made, args: { text: "way-out" } }),
+  });
+  for (const middleware of [
+    [confined, before],
+    [before, confined],
+    [confined, around],
+    [around, confined],
+  ]) {
+    const agent = desk({ tools: [noting(log, "save")], middleware, script: [call("save", { text: "a" }), say("ok")] });
+    expect(answers(await agent.run().result)).toEqual([
+      '!The path in "text" lies outside the workspace. Give a path inside it.',
+    ]);
+  }
   expect(log).toEqual([]);
 });

@@ -1,6 +1,7 @@
-import { createAgent, limitModelRate, modelRetry } from "@statewright/agent";
+import { agentTool, createAgent, limitModelRate, modelRetry } from "@statewright/agent";
 import { type Middleware, type Model, type ModelHookRuntime, StatewrightError } from "@statewright/core";
 import {
+  call,
   failWith,
   type ScriptedEntry,
   say,
@@ -119,6 +120,113 @@ test("a request that failed counts with the tokens that it is known to have used
   const from = world.clock.now();
   await world.advance(1_000);
   expect((await second) - from).toBe(1_000);
+});
+
+/** A boss that gives a task to each of so many helpers in one message, and when each request goes out. */
+function firm(tasks: number, boss: readonly Middleware[], helper: readonly Middleware[] = []) {
+  const world = virtualClock();
+  const began = world.clock.now();
+  const sent: string[] = [];
+  const note = (name: string): void => void sent.push(`${name} ${world.clock.now() - began}`);
+  const helperAgent = createAgent({
+    name: "helper",
+    middleware: helper,
+    model: scriptedModel(() => {
+      note("helper");
+      return say("done");
+    }),
+  });
+  const agent = createAgent({
+    name: "boss",
+    middleware: boss,
+    tools: [agentTool(helperAgent, { description: "Helps." })],
+    model: scriptedModel(({ messages }) => {
+      note("boss");
+      return messages.at(-1)?.role === "user"
+        ? Array.from({ length: tasks }, (_, nth) => call("helper", { task: `${nth}` }))
+        : say("all done");
+    }),
+  });
+  return { run: agent.run({ input: "go", world }), agent, world, sent };
+}
+
+test("sub-agents side by side keep to the rate of the agent that calls them", async () => {
+  const { run, world, sent } = firm(4, [limitModelRate({ requests: 2, perMs: 1_000 })]);
+  await world.advance(5_000);
+  expect((await run.result).status).toBe("done");
+  expect(sent).toEqual(["boss 0", "helper 0", "helper 1000", "helper 1000", "helper 2000", "boss 2000"]);
+  expect(world.timers).toBe(0);
+});
+
+test("a limit of this agent alone leaves sub-agents out, and one that both were given counts a request once", async () => {
+  const alone = firm(2, [limitModelRate({ requests: 1, perMs: 1_000, tree: false })]);
+  await alone.world.advance(1_000);
+  await alone.run.result;
+  expect(alone.sent).toEqual(["boss 0", "helper 0", "helper 0", "boss 1000"]);
+
+  const shared = limitModelRate({ requests: 1, perMs: 1_000 });
+  const both = firm(2, [shared], [shared]);
+  await both.world.advance(3_000);
+  await both.run.result;
+  expect(both.sent).toEqual(["boss 0", "helper 1000", "helper 2000", "boss 3000"]);
+});
+
+test.each([
+  ["the narrower inside", 3, 1_000, 1, [0, 0, 1_000, 2_000, 2_000]],
+  ["the narrower outside", 1, 1_000, 2, [0, 1_000, 2_000, 3_000, 4_000]],
+  ["turns that come free at once outside", 4, 10_000, 1, [0, 0, 1e3, 2e3, 10e3, 11e3, 12e3, 13e3, 20e3, 21e3]],
+])("a limit of the sub-agent's own counts besides: %s", async (_, outer, perMs, inner, times) => {
+  const limits = [
+    () => limitModelRate({ requests: inner, perMs: 1_000 }),
+    () => limitModelRate({ requests: outer, perMs }),
+  ];
+  // Made in either order.
+  for (const isInnerFirst of [true, false]) {
+    const made = (isInnerFirst ? limits : limits.toReversed()).map((limit) => limit());
+    const [own, whole] = isInnerFirst ? made : made.toReversed();
+    const { run, world, sent } = firm(times.length - 2, [whole as Middleware], [own as Middleware]);
+    await world.advance(30_000);
+    await run.result;
+    expect(
+      sent.map((each) => Number(each.split(" ")[1])),
+      isInnerFirst ? "inner first" : "outer first",
+    ).toEqual(times);
+    expect(world.timers).toBe(0);
+  }
+});
+
+test("limits that stand in another order elsewhere wait for each other and all go out", async () => {
+  const world = virtualClock();
+  const one = limitModelRate({ requests: 1, perMs: 1_000 });
+  const other = limitModelRate({ requests: 1, perMs: 1_500 });
+  const log: string[] = [];
+  const asking = (name: string, middleware: readonly Middleware[]) =>
+    createAgent({
+      name,
+      middleware,
+      model: scriptedModel(() => {
+        log.push(`${name} ${world.clock.now() - began}`);
+        return say("ok");
+      }),
+    }).run({ input: "go", world });
+  const began = world.clock.now();
+  const runs = [
+    asking("a", [one, other]),
+    asking("b", [other, one]),
+    asking("c", [one, other]),
+    asking("d", [other, one]),
+  ];
+  await world.settle();
+  runs[2]?.cancel("enough");
+  await world.advance(10_000);
+  expect((await Promise.all(runs.map(({ result }) => result))).map(({ status }) => status)).toEqual([
+    "done",
+    "done",
+    "cancelled",
+    "done",
+  ]);
+  expect(log.map((each) => Number(each.split(" ")[1]))).toEqual([0, 1_500, 3_000]);
+  expect(world.timers).toBe(0);
 });
 
 test("rates that are none are refused", () => {

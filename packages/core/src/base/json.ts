@@ -39,20 +39,33 @@ const deepestData = deepestLevel - 20;
  * the new parts.
  */
 export function deepFreeze<Value>(value: Value): Value {
-  freezeFrom(value, 0);
+  freezeFrom(value, 0, { met: 0 });
   return value;
 }
 
-function freezeFrom(value: unknown, level: number): void {
+/** How many objects a walk has met that were frozen. */
+interface FreezeWalk {
+  met: number;
+}
+
+/** So few are walked again faster than they are remembered: the collector has to look through all that is. */
+const fewObjects = 8;
+
+function freezeFrom(value: unknown, level: number, walk: FreezeWalk): void {
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || value instanceof RegExp) return;
   if (level > deepestLevel) return;
-  if (Object.isFrozen(value)) {
+  const wasFrozen = Object.isFrozen(value);
+  if (wasFrozen) {
     // Somebody else's Object.freeze, such as that of a read-only schema, goes one level deep: look inside once.
+    walk.met += 1;
     if (walked.has(value)) return;
-    if (!holdsObjects(value)) return;
-    walked.add(value);
-  } else close(value, level);
-  for (const key of Object.keys(value)) freezeFrom(value[key as keyof typeof value], level + 1);
+    if (walk.met > fewObjects) {
+      if (!holdsObjects(value)) return;
+      walked.add(value);
+    }
+  } else close(value, level, walk);
+  for (const key of Object.keys(value)) freezeFrom(value[key as keyof typeof value], level + 1, walk);
+  if (wasFrozen && walk.met > fewObjects) walked.add(value);
 }
 
 /** Whether there is anything to walk to: what holds none is looked at again faster than it is remembered. */
@@ -66,16 +79,16 @@ function holdsObjects(value: object): boolean {
 
 const walked: WeakSet<object> = new WeakSet();
 
-function close(value: object, level: number): void {
+function close(value: object, level: number, walk: FreezeWalk): void {
   if (value instanceof Map) {
     Object.defineProperties(value, closedMap);
     for (const [key, item] of value) {
-      freezeFrom(key, level + 1);
-      freezeFrom(item, level + 1);
+      freezeFrom(key, level + 1, walk);
+      freezeFrom(item, level + 1, walk);
     }
   } else if (value instanceof Set) {
     Object.defineProperties(value, closedSet);
-    for (const item of value) freezeFrom(item, level + 1);
+    for (const item of value) freezeFrom(item, level + 1, walk);
   } else if (value instanceof Date) Object.defineProperties(value, closedDate);
   Object.freeze(value);
 }
@@ -107,14 +120,23 @@ export function isFrozenWrite(thrown: unknown): boolean {
 /** Tell whether two values of plain data are equal; other objects are equal only to themselves. */
 export function sameData(left: unknown, right: unknown): boolean {
   if (Object.is(left, right)) return true;
-  if (Array.isArray(left) && Array.isArray(right))
-    return left.length === right.length && left.every((item, index) => sameData(item, right[index]));
+  if (Array.isArray(left) && Array.isArray(right)) return sameLists(left, right);
   if (!isPlainObject(left) || !isPlainObject(right)) return false;
   const keys = Object.keys(left);
   return (
     keys.length === Object.keys(right).length &&
     keys.every((key) => Object.hasOwn(right, key) && sameData(left[key], right[key]))
   );
+}
+
+function sameLists(left: readonly unknown[], right: readonly unknown[]): boolean {
+  if (left.length !== right.length) return false;
+  for (let index = 0; index < left.length; index++) {
+    const item = left[index];
+    // A hole is no `undefined`.
+    if (!sameData(item, right[index]) || (item === undefined && index in left !== index in right)) return false;
+  }
+  return true;
 }
 
 /**
@@ -191,7 +213,7 @@ function isDataFrom(value: unknown, level: number): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Array.prototype) {
     for (const item of value as readonly unknown[]) if (!isDataFrom(item, level + 1)) return false;
-    return true;
+    return !isMatch(value);
   }
   if (prototype !== Object.prototype && prototype !== null) {
     if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) charactersLeft -= value.byteLength;
@@ -199,6 +221,46 @@ function isDataFrom(value: unknown, level: number): boolean {
   }
   for (const key in value) if (!isDataFrom(value[key as keyof typeof value], level + 1)) return false;
   return Object.getOwnPropertySymbols(value).length === 0;
+}
+
+/**
+ * Tell whether JSON says a value as it is, with so many characters of text at most: no `undefined`, no `NaN`, no object that
+ * is neither plain nor a list, no key that the format of saved values takes for its own.
+ */
+export function isJson(value: unknown, mostCharacters: number = largestValue): boolean {
+  try {
+    charactersLeft = mostCharacters;
+    return isJsonFrom(value, 0);
+  } catch {
+    // A getter or a proxy threw.
+    return false;
+  }
+}
+
+function isJsonFrom(value: unknown, level: number): boolean {
+  if (typeof value === "string") {
+    charactersLeft -= value.length;
+    return charactersLeft >= 0;
+  }
+  if (typeof value === "number") return Number.isFinite(value) && !Object.is(value, -0);
+  if (typeof value !== "object") return typeof value === "boolean";
+  if (value === null) return true;
+  if (level >= deepestData) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Array.prototype) {
+    const list = value as readonly unknown[];
+    for (let index = 0; index < list.length; index++) if (!isJsonFrom(list[index], level + 1)) return false;
+    return !isMatch(value);
+  }
+  if (prototype !== Object.prototype && prototype !== null) return false;
+  for (const key in value)
+    if (key === "$" || key === "toJSON" || !isJsonFrom(value[key as keyof typeof value], level + 1)) return false;
+  return Object.getOwnPropertySymbols(value).length === 0;
+}
+
+/** Tell whether a list is what `match` and `exec` give: its index, input and groups would be lost with a copy of its items. */
+export function isMatch(list: object): boolean {
+  return Object.hasOwn(list, "index");
 }
 
 /** A value in a few words, for messages: texts and numbers as they are, of everything else the kind. Never throws. */

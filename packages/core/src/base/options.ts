@@ -3,12 +3,16 @@ import type { EffectClass } from "./effect.ts";
 import { type ErrorCode, StatewrightError } from "./errors.ts";
 import { describeValue } from "./json.ts";
 
-/** Throws `invalid_option`, or another code, for options that are no object, and for a name that they do not have. */
+/**
+ * Throws `invalid_option`, or another code, for options that are no object, and for a name that they do not have. `meant` says
+ * what to write in place of names that people know from elsewhere.
+ */
 export function checkOptions(
   owner: string,
   given: unknown,
   known: readonly string[],
   code: Extract<ErrorCode, "invalid_option" | "invalid_tool"> = "invalid_option",
+  meant: Readonly<Record<string, string>> = {},
 ): void {
   if (typeof given !== "object" || given === null) {
     throw new StatewrightError(code, {
@@ -18,9 +22,11 @@ export function checkOptions(
   }
   const unknown = Object.keys(given).filter((key) => !known.includes(key));
   if (unknown.length === 0) return;
+  const named = unknown.filter((key) => Object.hasOwn(meant, key));
+  const instead = named.map((key) => `${meant[key]} in place of ${JSON.stringify(key)}`);
   throw new StatewrightError(code, {
     what: `${owner} has no option ${unknown.map((key) => JSON.stringify(key)).join(", ")}`,
-    next: `Use ${known.join(", ")}`,
+    next: named.length === unknown.length ? `Write ${instead.join(", ")}` : `Use ${known.join(", ")}`,
     details: unknown,
   });
 }

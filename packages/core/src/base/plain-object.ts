@@ -41,11 +41,19 @@ export function booleanOr<Value extends object>(...objects: readonly Described<V
   const said = objects.map((object) => object["~standard"].jsonSchema.input());
   return described({ anyOf: [{ type: "boolean" }, ...said] }, (value) => {
     if (typeof value === "boolean") return [];
-    if (!isPlainObject(value)) return [{ path: [], message: "expected true, false or an object" }];
+    if (!isPlainObject(value))
+      return [{ path: [], message: `expected true, false or ${said.map(shapeOf).join(" or ")}` }];
     const issues = objects.map((object) => (object["~standard"].validate(value) as SchemaResult<Value>).issues ?? []);
     // What is wrong is told by the object that was most likely meant.
     return issues.reduce((fewest, each) => (each.length < fewest.length ? each : fewest));
   });
+}
+
+/** As people write it: `{ approved, reason? }`. */
+function shapeOf({ properties, required }: JsonObject): string {
+  const needed = Array.isArray(required) ? required : [];
+  const names = Object.keys(isPlainObject(properties) ? properties : {});
+  return `{ ${names.map((name) => (needed.includes(name) ? name : `${name}?`)).join(", ")} }`;
 }
 
 const saidOf: Readonly<Record<Part, JsonObject>> = {

@@ -99,7 +99,7 @@ export interface GraphToolRecord {
 /**
  * A graph as a tool. It gets the context of the graph that calls it, or what `context` makes of that; its questions are
  * answered as `tool.key`. Its effect is `idempotent`: begun again after a crash, a call does nothing twice that is recorded
- * inside. Throws what `defineTool` throws, and `invalid_option` for what is no graph and for mappings that are not functions.
+ * inside. A `ToolError` that a node throws fails the attempt with its words; a retry goes on in that node. Throws what `defineTool` throws, and `invalid_option` for what is no graph and for mappings that are not functions.
  */
 export function graphTool<
   Inner extends GraphTypes,

@@ -15,8 +15,14 @@ export type SubgraphPersistence = "per-call" | "kept" | "none";
 export interface SubgraphOptions<Inner extends GraphTypes, State, Context, Input, Returned> {
   /** What a call is given, made from the outer state when the call begins; a call that goes on is not given it again. */
   readonly input: (state: State, outer: { readonly context: Context; readonly input: Input }) => Inner["input"];
-  /** What the outer node returns, made from the output of the inner graph: an update, a command, or nothing. */
-  readonly output: (output: Inner["output"], outer: { readonly state: State; readonly context: Context }) => Returned;
+  /**
+   * What the outer node returns, made from the output of the inner graph: an update, a command, or nothing. `ended` is the state
+   * that the inner graph ended with: its private channels too, which its output does not show.
+   */
+  readonly output: (
+    output: Inner["output"],
+    outer: { readonly state: State; readonly context: Context; readonly ended: Inner["state"] },
+  ) => Returned;
   readonly persistence?: SubgraphPersistence;
 }
 

@@ -4,11 +4,13 @@ import { describeThrown, isStatewrightError, located, StatewrightError } from ".
 import { checkId } from "../base/ids.ts";
 import { describeValue } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
+import { issuesText, type SchemaIssue } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { restoreState, stateWriter } from "../checkpoint/saved-state.ts";
 import type { CheckpointWrite, Store } from "../checkpoint/store.ts";
+import { unknownThread } from "../checkpoint/store-rules.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { type Plan, planOf } from "../compile/plan.ts";
 import { START } from "../define/edge.ts";
@@ -65,7 +67,8 @@ export async function fork<Types extends GraphTypes>(
   const thread = checkId("thread", options.thread);
   const branch = checkId("branch", options.name);
   const from = await store.checkpoint(thread, at);
-  if (from === undefined) throw unknownCheckpoint(thread, at);
+  if (from === undefined)
+    throw (await store.thread(thread)) === undefined ? unknownThread(thread) : unknownCheckpoint(thread, at);
   const now = world.clock.now();
   const edited = await withEdit(graph as Graph, options, from, codec, now);
   const calls = await callsFrom(store, codec, thread, from);
@@ -142,7 +145,8 @@ function unfitEdit(plan: Plan, thread: string, update: unknown, cause: unknown):
   const { node: _start, ...place } = known?.place ?? { graph };
   let why = `it cannot be read: ${describeThrown(cause)}`;
   if (known?.code === "unknown_channel") why = `the state has no channel "${place.channel}"`;
-  else if (place.channel !== undefined) why = `its value for the channel "${place.channel}" is refused by its schema`;
+  else if (place.channel !== undefined)
+    why = `its value for the channel "${place.channel}" is refused by its schema${reason(known)}`;
   else if (known !== undefined) why = `it is ${describeValue(update)}, which is not a partial state`;
   const channels = Object.keys(state.channels).map((channel) => `"${channel}"`);
   return new StatewrightError(known?.code ?? "invalid_update", {
@@ -152,6 +156,12 @@ function unfitEdit(plan: Plan, thread: string, update: unknown, cause: unknown):
     details: known?.details,
     cause,
   });
+}
+
+/** What the schema said of it, as far as it is an error of values. */
+function reason(known: StatewrightError | undefined): string {
+  const issues: readonly SchemaIssue[] = Array.isArray(known?.details) ? known.details : [];
+  return issues.length === 0 ? "" : `: ${issuesText(issues)}`;
 }
 
 /** The checkpoint as a fork has it. The store chooses what it is called and where it stands. */

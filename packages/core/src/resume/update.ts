@@ -4,7 +4,8 @@ import { checkId, freshId } from "../base/ids.ts";
 import { describeValue } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
-import type { CheckpointRow, RunRow, Task } from "../checkpoint/checkpoint.ts";
+import type { CheckpointRow, Control, RunRow, Task } from "../checkpoint/checkpoint.ts";
+import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { committingValue } from "../compile/machine.ts";
@@ -63,7 +64,8 @@ const names = [
 
 /**
  * Add a superstep to a thread as if these nodes had returned the values: reducers and outgoing edges apply (rule E45). A
- * pending task of such a node is done with it, other pending tasks stay. `as` may be left out where one node has written
+ * pending task of such a node is done with it, other pending tasks stay as they are: their ids and questions, and what is
+ * recorded of them. `as` may be left out where one node has written
  * last. A thread is made by an update as `START`. Throws `invalid_option` for an `as` that is missing or unknown,
  * `thread_busy` while a run is at work, `unknown_thread`, and what a bad return of the node throws; then nothing is changed.
  */
@@ -139,19 +141,22 @@ async function apply(
     }),
   );
   const pending = nodes.includes(START) ? [] : keptTasks(session, nodes);
+  const goesOn = pending.length > 0;
   const result = nodes.includes(START)
     ? beginning(session, finished)
-    : withPending(session, superstep(plan, session.step + 1, { state: session.state, ...control }, finished), pending);
+    : superstep(plan, session.step + 1, { state: session.state, ...control }, finished);
   session.snapshot = kernel.restore(committingValue(plan.graph, [...nodes, ...pending.map(({ node }) => node)]));
   const source = nodes.includes(START) ? "input" : "update";
   const began = session.world.clock.monotonic();
   const written = finished.map(({ task }) => task.node).filter((node) => node !== START);
-  await commit(session, result, {
+  const next = goesOn ? withPending(session, result, pending, await firstFree(session, saved)) : result;
+  await commit(session, next, {
     nodes: written,
     source,
     began,
     first: false,
-    last: { run: runAfter(session, saved, result) },
+    ...(goesOn ? { goesOn, interrupts: questionsOver(session, saved, pending) } : {}),
+    last: { run: runAfter(session, saved, next) },
   });
   return saved.parent as number;
 }
@@ -219,19 +224,49 @@ function keptTasks({ plan, control }: Session, nodes: readonly string[]): readon
   );
 }
 
-/** The tasks that come next, after those that are still to run. A node that both lead to runs once. */
-function withPending(session: Session, result: StepResult, pending: readonly Task[]): StepResult {
+/**
+ * The tasks that are still to run, and after them those that come next: all of them are tasks of the step at which the thread
+ * stands. A node that both lead to runs once.
+ */
+function withPending(session: Session, result: StepResult, pending: readonly Task[], free: number): StepResult {
   const inputs = [...result.inputs];
-  const plain = new Set(result.tasks.flatMap(({ node, input }) => (input === undefined ? [node] : [])));
-  const kept = pending
-    .filter(({ node, input }) => input !== undefined || !plain.has(node))
-    .map((task): Task => {
-      if (task.input === undefined) return task;
-      inputs.push(session.control.inputs[task.input]);
-      return { ...task, input: inputs.length - 1 };
-    });
-  const tasks = [...kept, ...result.tasks].map((task, index) => ({ ...task, id: `${session.step + 1}:${index}` }));
-  return { ...result, tasks, inputs };
+  const plain = new Set(pending.flatMap(({ node, input }) => (input === undefined ? [node] : [])));
+  const kept = pending.map((task): Task => {
+    if (task.input === undefined) return task;
+    inputs.push(session.control.inputs[task.input]);
+    return { ...task, input: inputs.length - 1 };
+  });
+  const added = result.tasks.filter(({ node, input }) => input !== undefined || !plain.has(node));
+  return {
+    ...result,
+    tasks: [...kept, ...added.map((task, index) => ({ ...task, id: `${session.step}:${free + index}` }))],
+    inputs,
+  };
+}
+
+/** The first place in the step that no task has had: journal rows, questions and calls of inner graphs are found by it. */
+async function firstFree({ step, control, run }: Session, { store, codec, claim }: Saved): Promise<number> {
+  let { tasks } = control;
+  let free = 0;
+  for (let row = claim.head; row?.step === step; ) {
+    for (const { id } of tasks) free = Math.max(free, Number(id.slice(id.indexOf(":") + 1)) + 1);
+    row = row.parent === undefined ? undefined : await store.checkpoint(run.thread, row.parent);
+    if (row !== undefined) ({ tasks } = codec.decode(row.control) as Control);
+  }
+  return free;
+}
+
+/** The questions of tasks that are done with the update: what it writes stands in place of their answers. */
+function questionsOver(
+  { codec, world }: Session,
+  { interrupts }: Saved,
+  pending: readonly Task[],
+): readonly InterruptRow[] {
+  const stays = new Set(pending.map(({ id }) => id));
+  const answer = codec.encode({ updated: true }, "the record of a question that an update has closed");
+  return [...interrupts.values()]
+    .filter((row) => isOpen(row) && !stays.has(row.task))
+    .map((row) => ({ ...row, answer, answeredAt: world.clock.now(), answeredBy: "updateState" }));
 }
 
 /** A run that waited, paused or failed has no question and no failure any more: it goes on with a resume. */

@@ -1,6 +1,6 @@
 /** The arguments of a call in a few characters, by which they are told from others. */
 import { fingerprint } from "../base/ids.ts";
-import { isPlainObject } from "../base/json.ts";
+import { isPlainObject, sameData } from "../base/json.ts";
 import type { Codec } from "../state/codec.ts";
 
 /** What tells the arguments of a call from others; nothing for those that cannot be saved. */
@@ -10,6 +10,13 @@ export function argsDigest(codec: Codec, args: unknown): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Whether two are the same arguments. Those that hold what cannot be saved are others with each parsing. */
+export function sameArgs(codec: Codec, one: unknown, other: unknown): boolean {
+  if (sameData(one, other)) return true;
+  const digest = argsDigest(codec, one);
+  return digest !== undefined && digest === argsDigest(codec, other);
 }
 
 /** Objects with their keys in one order, whoever wrote them. */

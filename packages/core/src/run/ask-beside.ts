@@ -19,6 +19,7 @@ import type { MessageStream } from "./message-stream.ts";
 import { modelAttempts } from "./model-attempts.ts";
 import { beforeRequests } from "./request-hooks.ts";
 import { emit, placeOf } from "./session.ts";
+import { takeForHooks } from "./step-keys.ts";
 
 const silent: MessageStream = { tell: () => undefined, takeBack: () => undefined, settle: () => undefined };
 
@@ -37,6 +38,7 @@ export async function askBeside(
   let place = own;
   for (let nth = 2; at.asked.has(place); nth++) place = `${own}:${nth}`;
   at.asked.add(place);
+  takeForHooks(session, scope, place);
   const before = lostBefore(session, task, place);
   await tellLostBefore(at, before.attempts, (nth) => `${place} ${lostKey(nth)}`);
   const reply = await perform<ModelReply>(session, {

@@ -139,6 +139,7 @@ export function runAttempt(
       longTerm: undefined,
       written: undefined,
       stepsAtWork: 0,
+      keys: undefined,
     };
     work(session, scope).then(
       (outcome) => {

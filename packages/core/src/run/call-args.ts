@@ -3,10 +3,10 @@ import { deepFreeze, isPlainObject, sameData } from "../base/json.ts";
 import { issuesText, toldIssues } from "../base/schema.ts";
 import type { ToolCallBlock } from "../model/message.ts";
 import { parseArgs, preparedArgs, takesNothing } from "../tool/parse-args.ts";
-import { resultOfError, type ToolResult } from "../tool/result.ts";
-import type { Tool, ToolSpec } from "../tool/tool.ts";
+import { isResult, resultOfError, type ToolResult } from "../tool/result.ts";
+import type { Tool, ToolCall, ToolSpec } from "../tool/tool.ts";
 import { ToolError } from "../tool/tool-error.ts";
-import { argsDigest } from "./args-digest.ts";
+import { argsDigest, sameArgs } from "./args-digest.ts";
 import { type CallAtWork, event, facts, shownArgs } from "./call-at-work.ts";
 
 /** Parse the arguments that the model gave; what does not fit is an error that it can mend. */
@@ -52,22 +52,43 @@ function strippedOfHidden(call: CallAtWork, spec: ToolSpec, args: unknown): unkn
 }
 
 /**
- * Put other arguments in place, parsed like the first ones; gives the call's answer when they do not fit, or when they are
- * not those that people said yes to.
+ * A call with other arguments, parsed like the first ones, or its answer when they do not fit, or when they are not those
+ * that people said yes to. Arguments that are the same stay the very object that hooks have seen.
  */
-export function rewrite(call: CallAtWork, spec: ToolSpec, args: unknown, by: string): ToolResult | undefined {
+export function changed(call: CallAtWork, spec: ToolSpec, args: unknown, by: string): ToolCall | ToolResult {
   const parsed = parseArgs(spec, strippedOfHidden(call, spec, args));
   if (!parsed.ok) {
     const text = `The arguments that "${by}" put in place do not fit: ${issuesText(parsed.issues)}.`;
     return resultOfError(ToolError.invalidArgs(text), facts(call, 0));
   }
-  const { approved, session } = call;
-  if (approved !== undefined && argsDigest(session.codec, parsed.value) !== approved) {
-    const reason = `"${by}" would have changed the arguments of this call after they were approved, so it was not run.`;
-    event(call, { type: "tool.denied", by, reason });
-    return resultOfError(new ToolError("denied", reason), facts(call, 0));
-  }
-  call.toolCall = deepFreeze({ ...call.toolCall, args: parsed.value });
+  const { approved, session, toolCall } = call;
+  if (approved !== undefined && argsDigest(session.codec, parsed.value) !== approved)
+    return notAsJudged(
+      call,
+      by,
+      `"${by}" would have changed the arguments of this call after they were approved, so it was not run.`,
+    );
+  return sameArgs(session.codec, parsed.value, toolCall.args)
+    ? toolCall
+    : deepFreeze({ ...toolCall, args: parsed.value });
+}
+
+/** The answer to a call whose arguments would not have been those that were judged. */
+export function notAsJudged(call: CallAtWork, by: string, reason: string): ToolResult {
+  event(call, { type: "tool.denied", by, reason });
+  return resultOfError(new ToolError("denied", reason), facts(call, 0));
+}
+
+/** Put other arguments in place, and tell. */
+export function put(call: CallAtWork, toolCall: ToolCall, by: string): void {
+  call.toolCall = toolCall;
   event(call, { type: "tool.args_rewritten", by, args: shownArgs(call) });
+}
+
+/** {@link changed}, put in place; gives the call's answer where they are not. */
+export function rewrite(call: CallAtWork, spec: ToolSpec, args: unknown, by: string): ToolResult | undefined {
+  const next = changed(call, spec, args, by);
+  if (isResult(next)) return next;
+  put(call, next, by);
   return undefined;
 }

@@ -66,6 +66,11 @@ export interface CallAtWork extends OpenCall {
   longTerm: LongTermChange[] | undefined;
 }
 
+/** Whether the provider runs the call itself, and asks whether it may. */
+export function isForProvider({ block }: OpenCall): boolean {
+  return block.approval !== undefined && block.refused === undefined;
+}
+
 /** The middleware around the call, outermost first: that of the graphs it is in, then that of its node. */
 export function hooks({ session, node }: CallAtWork): readonly Middleware[] {
   return middlewareAround(session, node);
@@ -125,6 +130,7 @@ type CallEventBody =
 /** Tell something of the call, if anybody listens. */
 export function event(call: CallAtWork, body: CallEventBody): void {
   const { session, scope, block, tool } = call;
+  if (!session.events.listening()) return;
   const label = tool?.spec.label;
   emit(session, { ...body, node: scope.task.node, task: scope.task.id, callId: block.id, tool: block.name, label });
 }

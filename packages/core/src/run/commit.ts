@@ -117,6 +117,10 @@ interface CommitFacts {
   readonly letters?: readonly Letter[];
   /** What its tasks have put into the long-term store. */
   readonly longTerm?: readonly LongTermChange[] | undefined;
+  /** Tasks of the step are still to run, with what is recorded of them: the checkpoint has its number, not the next. */
+  readonly goesOn?: boolean;
+  /** Questions that it closes. */
+  readonly interrupts?: readonly InterruptRow[];
   /** The thread is let go with it, and this becomes of the run: nothing of the next step starts here. */
   readonly last?: { readonly run: RunRow | undefined; readonly body?: FactBody };
 }
@@ -162,7 +166,7 @@ export async function commit(session: Session, result: StepResult, facts: Commit
       ? { row: undefined, ...number() }
       : await save(session, session.saved, result, control, { ...saving, number });
   if (session.saved === undefined && facts.longTerm !== undefined) session.longTerm?.held?.push(...facts.longTerm);
-  advance(session, result.state, control, snapshot);
+  advance(session, result.state, control, snapshot, facts.goesOn);
   if (done && session.saved !== undefined && row !== undefined) leaveState(session, session.saved, row);
   if (facts.source === "step") session.stepsOfRun += 1;
   inspectTransition(session, from, event, step);
@@ -208,7 +212,13 @@ export function nextPlace({ sequence, world, within }: Session): Pick<EventPlace
 }
 
 /** Stand where a durable superstep leads. */
-function advance(session: Session, state: State, control: Control, snapshot: Session["snapshot"]): void {
+function advance(
+  session: Session,
+  state: State,
+  control: Control,
+  snapshot: Session["snapshot"],
+  goesOn: boolean = false,
+): void {
   session.outcomes.clear();
   session.ledger = undefined;
   session.begun = undefined;
@@ -217,7 +227,7 @@ function advance(session: Session, state: State, control: Control, snapshot: Ses
   session.state = state;
   session.control = control;
   session.snapshot = snapshot;
-  session.step += 1;
+  if (!goesOn) session.step += 1;
 }
 
 /** Calls of the superstep that ended are over; those that are kept go on from the same state. */
@@ -226,14 +236,12 @@ function forgetCalls({ inner, plan, line }: Session): void {
   for (const called of inner.keys()) if (!plan.nodes.has(called.slice(line.length + 1))) inner.delete(called);
 }
 
-interface SaveFacts extends Pick<CommitFacts, "nodes" | "source" | "letters" | "longTerm"> {
+interface SaveFacts extends Pick<CommitFacts, "nodes" | "source" | "letters" | "longTerm" | "goesOn" | "interrupts"> {
   readonly givenBack?: string | undefined;
   readonly durationMs: number;
   /** Absent where an inner graph is saved: the run is that of the outermost. */
   readonly run?: RunRow | undefined;
   readonly release?: boolean;
-  /** Questions that it closes. */
-  readonly interrupts?: readonly InterruptRow[];
   /** Gives it its place among the durable events, called when nothing can fail any more but the write. */
   readonly number: () => Numbers;
 }
@@ -260,7 +268,7 @@ export async function save(
   const row: CheckpointRow = {
     id: thread.nextCheckpoint,
     branch: session.line,
-    step: session.step + 1,
+    step: facts.goesOn === true ? session.step : session.step + 1,
     parent: saved.parent,
     source: facts.source,
     nodes: facts.nodes,
@@ -277,7 +285,8 @@ export async function save(
   const events = rowsOf(numbers);
   const moved = timerChanges(session.control, control);
   // Questions stand on the line of the outermost graph, and are over with its superstep, those too that nobody closes.
-  const over = session.within === undefined && saved.interrupts.size > 0 ? disarmed(saved.interrupts.values()) : [];
+  const asking = facts.goesOn === true ? (interrupts ?? []) : saved.interrupts.values();
+  const over = session.within === undefined && saved.interrupts.size > 0 ? disarmed(asking) : [];
   const timers = over.length === 0 ? moved : [...(moved ?? []), ...over];
   const taken =
     facts.letters === undefined || facts.letters.length === 0 ? undefined : facts.letters.map(({ id }) => id);

@@ -1,6 +1,7 @@
 /**
- * What the before hooks, and the people whom they ask, decide about a call. A yes counts for the arguments that were shown
- * and no others: when a person gives others, or a hook changes them after a yes, all hooks decide again about the new ones.
+ * What the before hooks, and the people whom they ask, decide about a call. What runs is what every one of them has seen: a
+ * yes counts for the arguments that were shown and no others, and when a person or a hook gives others, each hook that has
+ * not seen these decides again.
  */
 import { StatewrightError } from "../base/errors.ts";
 import { fingerprint } from "../base/ids.ts";
@@ -11,12 +12,13 @@ import { type ApprovalAnswer, type ApprovalVerdict, approval, inDoubtKey } from 
 import type { Expiry } from "../tool/interrupt.ts";
 import { type AskOptions, asksAboutCalls, type BeforeToolDecision, type Middleware } from "../tool/middleware.ts";
 import { jsonSchemaOf, modelToolOf } from "../tool/model-tool.ts";
+import { parseArgs } from "../tool/parse-args.ts";
 import { resultOf, resultOfError, type ToolResult } from "../tool/result.ts";
-import type { Tool } from "../tool/tool.ts";
+import type { Tool, ToolCall, ToolSpec } from "../tool/tool.ts";
 import { isToolError, ToolError } from "../tool/tool-error.ts";
-import { argsDigest } from "./args-digest.ts";
-import { rewrite } from "./call-args.ts";
-import { type CallAtWork, event, facts, hookFailed, hooks, shownArgs } from "./call-at-work.ts";
+import { argsDigest, sameArgs } from "./args-digest.ts";
+import { notAsJudged, rewrite, withoutHidden } from "./call-args.ts";
+import { type CallAtWork, event, facts, hookFailed, hooks, isForProvider, shownArgs } from "./call-at-work.ts";
 import { hookRuntime } from "./scope.ts";
 import { placeOf } from "./session.ts";
 import { isForResume } from "./stopped.ts";
@@ -29,8 +31,26 @@ export type Decided =
 
 type Interrupt = Extract<BeforeToolDecision, { action: "interrupt" }>;
 
-/** How often all hooks decide about one call: arguments that change after each yes are not run. */
+/** What a hook decided, or the answer that its failure means. */
+type Decision = BeforeToolDecision | { readonly action: "answer"; readonly result: ToolResult };
+
+/** A decision by which the tool is not run. */
+type Final = Extract<Decision, { action: "answer" | "respond" | "deny" | "abort" }>;
+
+/** How often hooks are asked about one call: arguments that never come to rest are not run. */
 const mostRounds = 8;
+
+/** What was decided about a call so far. */
+interface Rounds {
+  /** The arguments that each hook has let through or made, by its place in the list. */
+  readonly seen: Map<number, unknown>;
+  /** The hooks that have asked about those, and got a yes. */
+  readonly asked: Set<number>;
+  /** What people have said yes to: the question, and the arguments as they were or as the person changed them. */
+  readonly yes: Set<string>;
+  /** The hooks that have changed arguments, by name. */
+  readonly changedBy: Set<string>;
+}
 
 /** Ask the before hooks, first to last, until they agree about arguments that stay as they are. */
 export function decide(call: CallAtWork, tool: Tool<never, never>): Decided | Promise<Decided> {
@@ -48,70 +68,143 @@ function nobodyAsked(call: CallAtWork, { spec: { name } }: Tool<never, never>): 
     node: scope.task.node,
     next: "Add confirmTools() to the middleware of the agent",
   });
-  return refuse(
-    call,
-    "confirm",
-    `The tool "${name}" runs only when a person has said yes, and nobody is asked here, so this call was not run.`,
-  );
+  const reason = `The tool "${name}" runs only when a person has said yes, and nobody is asked here, so this call was not run.`;
+  return answer(refuse(call, "confirm", reason));
 }
 
-async function decideInRounds(call: CallAtWork, tool: Tool<never, never>): Promise<Decided> {
-  // What people have said yes to: the question, and the arguments as they were or as the person changed them.
-  const yes = new Set<string>();
+/** Ask the before hooks, where there are some, about a call whose tool may be known by its spec only. */
+export async function decideInRounds(call: CallAtWork, tool: Tool<never, never>): Promise<Decided> {
+  const rounds: Rounds = { seen: new Map(), asked: new Set(), yes: new Set(), changedBy: new Set() };
   for (let round = 1; round <= mostRounds; round++) {
-    const decided = await decideOnce(call, tool, yes);
+    const decided = await decideOnce(call, tool, rounds);
     if (decided !== "again") return decided;
   }
-  return refuse(call, "approval", "The arguments of this call changed after each approval, so it was not run.");
+  if (rounds.yes.size > 0)
+    return answer(
+      refuse(call, "approval", "The arguments of this call changed after each approval, so it was not run."),
+    );
+  const names = [...rounds.changedBy].map((name) => `"${name}"`).join(" and ");
+  const by = [...rounds.changedBy].at(-1) ?? "";
+  return answer(refuse(call, by, `${names} go on changing the arguments of this call in turn, so it was not run.`));
 }
 
-async function decideOnce(call: CallAtWork, tool: Tool<never, never>, yes: Set<string>): Promise<Decided | "again"> {
-  const said: string[] = [];
-  for (const middleware of hooks(call)) {
-    if (middleware.beforeTool === undefined) continue;
-    const decision = await ask(call, tool, middleware);
+async function decideOnce(call: CallAtWork, tool: Tool<never, never>, rounds: Rounds): Promise<Decided | "again"> {
+  const list = hooks(call);
+  const { seen, asked, yes, changedBy } = rounds;
+  const hasSeen = ({ beforeTool }: Middleware, place: number): boolean =>
+    beforeTool === undefined || (seen.has(place) && seen.get(place) === call.toolCall.args);
+  for (const [place, middleware] of list.entries()) {
+    if (hasSeen(middleware, place)) continue;
+    const decision = await ask(call, tool, middleware, call.toolCall);
     const { aborted, reason } = call.scope.signal();
     if (aborted && isForResume(reason)) throw reason;
-    if (aborted) return cancel(call, ToolError.cancelled());
-    if (decision === undefined) continue;
-    switch (decision.action) {
-      case "allow":
-        continue;
+    if (aborted) {
+      call.move("call.cancelled");
+      return answer(resultOfError(ToolError.cancelled(), facts(call, 0)));
+    }
+    asked.delete(place);
+    switch (decision?.action) {
       case "modify": {
+        const { args } = call.toolCall;
+        if (isForProvider(call)) {
+          if (sameArgs(call.session.codec, args, decision.args)) break;
+          return answer(refuse(call, middleware.name, `"${middleware.name}" wanted other arguments, ${runAsItIs}`));
+        }
         const refused = rewrite(call, tool.spec, decision.args, middleware.name);
-        if (refused !== undefined) return { kind: "answer", result: refused };
-        continue;
+        if (refused !== undefined) return answer(refused);
+        if (call.toolCall.args !== args) changedBy.add(middleware.name);
+        break;
       }
       case "answer":
-        return decision;
       case "respond":
-        return respond(call, decision.output);
       case "deny":
-        return refuse(call, middleware.name, decision.reason, decision);
       case "abort":
-        (call.session.within?.endedBy(middleware) ?? call.session.abort).abort(new Error(decision.reason));
-        return cancel(call, new ToolError("cancelled", `The run was ended: ${decision.reason}`));
+        if (decision.action === "abort") call.move("call.cancelled");
+        return answer(answerBy(call, middleware, decision));
       case "interrupt": {
+        // A hook that stands before may refuse these arguments: nobody is asked for nothing.
+        if (!list.slice(0, place).every(hasSeen)) return "again";
         const question = questionOf(middleware, decision, call);
+        const { args } = call.toolCall;
         const digest = digestOf(call);
-        if (!yes.has(question + digest)) {
+        if (digest === undefined || !yes.has(question + digest)) {
           const decided = consult(call, tool, decision);
           if (decided !== "yes") return decided;
           yes.add(question + digestOf(call));
-          if (digestOf(call) !== digest) return "again";
+          if (call.toolCall.args !== args) return "again";
         }
-        said.push(digest);
+        asked.add(place);
       }
     }
+    seen.set(place, call.toolCall.args);
   }
-  const approved = said.length === 0 ? undefined : digestOf(call);
-  if (said.some((digest) => digest !== approved)) return "again";
-  call.approved = approved;
+  if (!list.every(hasSeen)) return "again";
+  // What cannot be told from others is no arguments that a later change could leave as they are.
+  call.approved = asked.size === 0 ? undefined : (digestOf(call) ?? "");
   return letThrough(call, tool);
 }
 
+/**
+ * What the before hooks say of arguments that a hook around the execution would put in place: the call's answer, or nothing
+ * where all let them through as they are. Nobody can be asked then, so where one asks, the call is refused.
+ */
+export async function judge(
+  call: CallAtWork,
+  tool: Tool<never, never>,
+  toolCall: ToolCall,
+  by: string,
+): Promise<ToolResult | undefined> {
+  const gave = `"${by}" gave this call arguments`;
+  for (const middleware of hooks(call)) {
+    if (middleware.beforeTool === undefined) continue;
+    const decision = await ask(call, tool, middleware, toolCall);
+    const { aborted, reason } = call.scope.signal();
+    if (aborted && isForResume(reason)) throw reason;
+    if (aborted) return resultOfError(ToolError.cancelled(), facts(call, 0));
+    switch (decision?.action) {
+      case "modify":
+        if (leaves(call, tool.spec, toolCall.args, decision.args)) continue;
+        return notAsJudged(call, by, `${gave} that "${middleware.name}" would change, so it was not run.`);
+      case "interrupt":
+        return notAsJudged(call, by, `${gave} that "${middleware.name}" asks a person about, so it was not run.`);
+      case "answer":
+      case "respond":
+      case "deny":
+      case "abort":
+        return answerBy(call, middleware, decision);
+    }
+  }
+  return undefined;
+}
+
+/** Whether arguments that a hook gives are, once parsed, those that it was shown. */
+function leaves({ session }: CallAtWork, spec: ToolSpec, shown: unknown, given: unknown): boolean {
+  const parsed = parseArgs(spec, withoutHidden(spec, given));
+  return parsed.ok && sameArgs(session.codec, parsed.value, shown);
+}
+
+/** The answer of a hook that does not let a call through. */
+function answerBy(call: CallAtWork, middleware: Middleware, decision: Final): ToolResult {
+  switch (decision.action) {
+    case "answer":
+      return decision.result;
+    case "respond":
+      return respond(call, decision.output);
+    case "deny":
+      return refuse(call, middleware.name, decision.reason, decision);
+    case "abort":
+      (call.session.within?.endedBy(middleware) ?? call.session.abort).abort(new Error(decision.reason));
+      return resultOfError(new ToolError("cancelled", `The run was ended: ${decision.reason}`), facts(call, 0));
+  }
+}
+
+function answer(result: ToolResult): Decided {
+  return { kind: "answer", result };
+}
+
 function letThrough(call: CallAtWork, tool: Tool<never, never>): Decided {
-  if (tool.spec.client !== true) call.move(call.state() === "before" ? "call.allowed" : "call.decided");
+  if (tool.spec.client !== true && !isForProvider(call))
+    call.move(call.state() === "before" ? "call.allowed" : "call.decided");
   else if (call.state() === "before") call.move("call.asked");
   return { kind: "run", tool };
 }
@@ -121,13 +214,12 @@ async function ask(
   call: CallAtWork,
   { spec }: Tool<never, never>,
   middleware: Middleware,
-): Promise<
-  BeforeToolDecision | { readonly action: "answer"; readonly kind: "answer"; readonly result: ToolResult } | undefined
-> {
+  toolCall: ToolCall,
+): Promise<Decision | undefined> {
   let thrown: unknown;
   try {
     const decision = await middleware.beforeTool?.(
-      { call: call.toolCall, tool: spec },
+      { call: toolCall, tool: spec },
       hookRuntime(call.session, call.scope, call.key, middleware),
     );
     if (decision === undefined || isDecision(decision)) return decision;
@@ -136,7 +228,7 @@ async function ask(
     thrown = error;
   }
   const result = hookFailed(call, middleware, "beforeTool", thrown);
-  return result === undefined ? undefined : { action: "answer", kind: "answer", result };
+  return result === undefined ? undefined : { action: "answer", result };
 }
 
 /** What `allow`, `modify`, `deny`, `respond`, `abort` and `interruptFor` make: anything else is no decision. */
@@ -167,26 +259,21 @@ function refuse(
   by: string,
   reason: string,
   { terminate, fail }: { readonly terminate?: boolean; readonly fail?: boolean } = {},
-): Decided {
+): ToolResult {
   event(call, { type: "tool.denied", by, reason });
   const error = new ToolError("denied", reason, fail === true ? { disposition: "fail" } : {});
   const result = resultOfError(error, facts(call, 0));
-  return { kind: "answer", result: terminate === true ? { ...result, terminate: true } : result };
+  return terminate === true ? { ...result, terminate: true } : result;
 }
 
 /** The answer that a hook or a person gives in the tool's place. */
-function respond(call: CallAtWork, output: unknown): Decided {
+function respond(call: CallAtWork, output: unknown): ToolResult {
   try {
-    return { kind: "answer", result: resultOf(output, facts(call, 0)) };
+    return resultOf(output, facts(call, 0));
   } catch (thrown) {
     if (!isToolError(thrown)) throw thrown;
-    return { kind: "answer", result: resultOfError(thrown, facts(call, 0)) };
+    return resultOfError(thrown, facts(call, 0));
   }
-}
-
-function cancel(call: CallAtWork, error: ToolError): Decided {
-  call.move("call.cancelled");
-  return { kind: "answer", result: resultOfError(error, facts(call, 0)) };
 }
 
 /** What a hook asks, apart from the arguments that it shows: a question with another reason is another question. */
@@ -195,16 +282,20 @@ function questionOf({ name }: Middleware, { key, payload }: Interrupt, { toolCal
   return JSON.stringify([name, key, shown]);
 }
 
-function digestOf({ session, toolCall }: CallAtWork): string {
-  return argsDigest(session.codec, toolCall.args) ?? "";
+function digestOf({ session, toolCall }: CallAtWork): string | undefined {
+  return argsDigest(session.codec, toolCall.args);
 }
 
+const runAsItIs = "and the provider runs the call as it is.";
+
 /** Put a question to people, or read their answer: yes, with the call's arguments as they are now, or how the call ends. */
-function consult(call: CallAtWork, tool: Tool<never, never>, asking: Interrupt): Decided | "yes" {
+export function consult(call: CallAtWork, tool: Tool<never, never>, asking: Interrupt): Decided | "yes" {
   const { key, payload } = asking;
   checkKey(call, key);
   call.questions += 1;
   const { id: task } = call.scope.task;
+  // The graph has no such tool: that it is gone is no reason to ask anew.
+  const of = isForProvider(call) ? call.block.name : JSON.stringify(modelToolOf(tool.spec));
   const asked = call.scope.consult({
     // Each question about a call has an answer of its own: a yes to the first hook is no yes to the second.
     id: call.questions === 1 ? `${task}:${call.key}` : `${task}/${call.questions}:${call.key}`,
@@ -214,23 +305,22 @@ function consult(call: CallAtWork, tool: Tool<never, never>, asking: Interrupt):
         ? { ...payload, args: shownArgs(call) }
         : payload,
     schema: jsonSchemaOf(approval),
-    about: fingerprint(
-      `${JSON.stringify(modelToolOf(tool.spec))} ${argsDigest(call.session.codec, call.toolCall.args)}`,
-    ),
-    tool: tool.spec.name,
+    about: fingerprint(`${of} ${argsDigest(call.session.codec, call.toolCall.args)}`),
+    ...(isForProvider(call) ? {} : { tool: tool.spec.name }),
     expiry: approvalExpiry(asking),
   });
   if (call.state() === "before") call.move("call.asked");
   if ("open" in asked) return { kind: "waiting", open: asked.open };
-  const answer = readApproval(asked.answer);
-  if ("respond" in answer) return respond(call, answer.respond);
-  if (!answer.approved) {
+  const said = readApproval(asked.answer);
+  if ("respond" in said) return answer(respond(call, said.respond));
+  if (!said.approved) {
     const refused = asked.expired ? "This call was refused" : "A person refused this call";
-    return refuse(call, "approval", answer.reason === undefined ? `${refused}.` : `${refused}: ${answer.reason}`);
+    return answer(refuse(call, "approval", said.reason === undefined ? `${refused}.` : `${refused}: ${said.reason}`));
   }
-  if (answer.args === undefined) return "yes";
-  const refused = rewrite(call, tool.spec, answer.args, "approval");
-  return refused === undefined ? "yes" : { kind: "answer", result: refused };
+  if (said.args === undefined) return "yes";
+  if (isForProvider(call)) return answer(refuse(call, "approval", `A person wanted other arguments, ${runAsItIs}`));
+  const refused = rewrite(call, tool.spec, said.args, "approval");
+  return refused === undefined ? "yes" : answer(refused);
 }
 
 /** Throws `unknown_interrupt` for a key that the graph does not declare, or under which something else is asked. */

@@ -6,9 +6,10 @@ import { isResult, resultOfError, type ToolResult, underPolicy } from "../tool/r
 import type { Tool, ToolCall, ToolRetryOn, ToolSpec } from "../tool/tool.ts";
 import { isToolError, ToolError, toToolError } from "../tool/tool-error.ts";
 import { attemptCall } from "./attempt-call.ts";
-import { rewrite } from "./call-args.ts";
+import { changed, put } from "./call-args.ts";
 import { type CallAtWork, event, facts, hookFailed, hooks } from "./call-at-work.ts";
 import type { Execution } from "./call-runtime.ts";
+import { judge } from "./decide-call.ts";
 import { recordOf } from "./error-record.ts";
 import { attemptGraph, isNotYet, withUsage } from "./graph-call.ts";
 import { recordStage } from "./journal.ts";
@@ -63,9 +64,8 @@ function around(
     let made: Promise<ToolResult> | undefined;
     let control: { readonly thrown: unknown } | undefined;
     const next = (current: ToolCall): Promise<ToolResult> => {
-      const refused =
-        current.args === call.toolCall.args ? undefined : rewrite(call, tool.spec, current.args, middleware.name);
-      made = refused === undefined ? inner() : Promise.resolve(refused);
+      made =
+        current.args === call.toolCall.args ? inner() : withOther(call, tool, current.args, middleware.name, inner);
       control = undefined;
       made.catch((thrown: unknown) => {
         control = { thrown };
@@ -88,6 +88,22 @@ function around(
       return hookFailed(call, middleware, "aroundTool", thrown) ?? inside?.value ?? inner();
     }
   };
+}
+
+/** The rest with other arguments: they are put in place when they have been judged like the first ones. */
+async function withOther(
+  call: CallAtWork,
+  tool: Tool<never, never>,
+  args: unknown,
+  by: string,
+  inner: () => Promise<ToolResult>,
+): Promise<ToolResult> {
+  const toolCall = changed(call, tool.spec, args, by);
+  if (isResult(toolCall)) return toolCall;
+  const refused = toolCall === call.toolCall ? undefined : await judge(call, tool, toolCall, by);
+  if (refused !== undefined) return refused;
+  put(call, toolCall, by);
+  return inner();
 }
 
 async function attempts(call: CallAtWork, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {

@@ -75,7 +75,7 @@ export async function attemptGraph(call: CallAtWork, tool: Tool<never, never>, a
     );
   } catch (thrown) {
     if (isNotYet(thrown) || isToolError(thrown) || isForTheRun(call.session, thrown)) throw thrown;
-    throw failedInside(call, record, thrown);
+    throw toldInside(thrown) ?? failedInside(call, record, thrown);
   } finally {
     end();
   }
@@ -217,6 +217,11 @@ export function withUsage(call: CallAtWork, result: ToolResult): ToolResult {
     log(call, "what a call had used could not be told", thrown);
     return result;
   }
+}
+
+/** What a node has thrown for the model to read. */
+function toldInside(error: unknown): ToolError | undefined {
+  return isStatewrightError(error, "node_failed") && isToolError(error.cause) ? error.cause : undefined;
 }
 
 /** The graph failed: the model reads that it did, and the log tells why. */

@@ -75,7 +75,7 @@ export function runSubgraph(
         throw stop.error;
       case "done":
         if (session.longTerm?.held !== undefined) changesOf(scope).push(...session.longTerm.held);
-        return subgraph.output(stop.output as never, { state, context } as never);
+        return subgraph.output(stop.output as never, { state, context, ended: session.state } as never);
     }
   });
 }

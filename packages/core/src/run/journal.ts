@@ -6,8 +6,10 @@
  */
 import type { EffectClass, EffectKind } from "../base/effect.ts";
 import { type ErrorRecord, fromErrorRecord, StatewrightError } from "../base/errors.ts";
+import { deepFreeze, isJson } from "../base/json.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import { type EffectRow, inFlight } from "../checkpoint/journal.ts";
+import { plainCodec } from "../state/codec.ts";
 import type { ArtifactWrite } from "../tool/artifact.ts";
 import { admit } from "./admission.ts";
 import { bestOf, type Elsewhere, onceElsewhere } from "./elsewhere.ts";
@@ -256,7 +258,8 @@ export async function startsTold({ saved }: Session): Promise<void> {
 
 /**
  * The text of an outcome, made when it is there and not when it is written: whether it can be saved must not depend on which
- * comes first, the next write or the end of the superstep. A tool call has looked already and answers for itself.
+ * comes first, the next write or the end of the superstep. Where nothing can be wrong with it, and nobody can change it any
+ * more, it is left to the write, which most outcomes never see. A tool call has looked already and answers for itself.
  */
 function savedText<Value>(
   session: Session,
@@ -265,6 +268,10 @@ function savedText<Value>(
   value: Value,
 ): string | undefined {
   if (request.kind === "tool") return undefined;
+  if (saved.codec === plainCodec && isJson(value)) {
+    deepFreeze(value);
+    return undefined;
+  }
   try {
     return encodedOf(saved, request, value);
   } catch (error) {
@@ -340,7 +347,7 @@ export function recordFailure(session: Session, task: Task, key: string, error: 
 function inDoubt<Value>(session: Session, request: EffectRequest<Value>, row: EffectRow): StatewrightError {
   return new StatewrightError("effect_in_doubt", {
     what: `${request.kind} "${request.name}" had started when its process died, and nobody knows whether it happened`,
-    next: 'Give it a reconcile(key) that asks the other side, or declare effect "idempotent" if the other side honours the key',
+    next: 'Find out whether it happened: if so, write with updateState what the node would have returned; if not, or if the other side knows the key, declare the effect "idempotent" and resume',
     place: placeOf(session, { node: request.task.node, task: request.task.id }),
     details: { key: row.key, idempotencyKey: row.idempotencyKey, startedAt: row.startedAt },
   });

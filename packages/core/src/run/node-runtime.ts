@@ -21,11 +21,9 @@ import { onceMayNotAsk } from "./once.ts";
 import { readPayload } from "./question-payload.ts";
 import { identityOf, type Question, type TaskScope } from "./scope.ts";
 import { emit, placeOf, type Saved, type Session } from "./session.ts";
+import { takeForBody } from "./step-keys.ts";
 
 const half = /\p{Surrogate}/u;
-
-/** Steps, model calls and questions of an error handler have keys of their own: no result of the body is taken for theirs. */
-export const handlerKeys = "onError/";
 
 /** `space` stands before the keys of what is recorded. */
 export function nodeRuntime(
@@ -35,17 +33,14 @@ export function nodeRuntime(
 ): NodeRuntime & { readonly input: unknown } {
   const { task, node } = scope;
   // Made when first used: of thousands of tasks few take a step or ask a person.
-  let keys: Set<string> | undefined;
   let asked: Set<string> | undefined;
-  const refused = (key: string): Promise<never> | undefined => {
+  const refused = (key: string, name?: string): Promise<never> | undefined => {
     if (scope.ended()) return abandoned(scope.signal().reason);
     // In a database two halves of characters would be one and the same.
     if (typeof key !== "string" || half.test(key))
       return Promise.reject(unfit(session, task, "a key for a step", key, "Give a text of whole characters"));
-    keys ??= new Set();
-    const kept = space === "" && node.policy.onError !== undefined && key.startsWith(handlerKeys);
-    if (keys.has(key) || key === "" || kept) return Promise.reject(unfitKey(session, task, key, kept));
-    keys.add(key);
+    const unfitted = takeForBody(session, scope, space, key, name);
+    if (unfitted !== undefined) return Promise.reject(unfitted);
     return undefined;
   };
   const runtime: Omit<NodeRuntime, "signal"> & { readonly input: unknown; readonly [signalOf]: () => AbortSignal } = {
@@ -83,7 +78,7 @@ export function nodeRuntime(
       return "answer" in found ? found.answer : scope.suspend([found.open]);
     }) as NodeRuntime["interrupt"],
     step: (key, work, options = {}) => {
-      const refusal = refused(key) ?? unfitStep(session, task, key, work, options);
+      const refusal = refused(key, options.name ?? key) ?? unfitStep(session, task, key, work, options);
       if (refusal !== undefined) return refusal;
       return runStep(session, scope, space + key, work, { name: key, ...options });
     },
@@ -262,13 +257,4 @@ function checkStepOptions(task: Task, key: string, options: StepOptions): void {
   const owner = `the step "${key}" of the node "${task.node}"`;
   checkOptions(owner, options, stepNames);
   checkEffect(owner, options.effect);
-}
-
-function unfitKey(session: Session, task: Task, key: string, kept: boolean): StatewrightError {
-  const twice = key === "" ? "used an empty step key" : `used the step key "${key}" twice in one task`;
-  return new StatewrightError("repeated_step", {
-    what: `the node "${task.node}" ${kept ? `used the step key "${key}", which is kept for its error handler` : twice}`,
-    next: "Give each step of a task a key of its own, such as one with the item's id",
-    place: placeOf(session, { node: task.node, task: task.id }),
-  });
 }

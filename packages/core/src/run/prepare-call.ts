@@ -4,10 +4,10 @@ import type { InvalidCall } from "../define/tool-node.ts";
 import { resultOfError, underPolicy } from "../tool/result.ts";
 import { ToolError } from "../tool/tool-error.ts";
 import { readArgs } from "./call-args.ts";
-import { type CallAtWork, event, facts, shownArgs } from "./call-at-work.ts";
+import { type CallAtWork, event, facts, isForProvider, shownArgs } from "./call-at-work.ts";
 import { type Decided, decide } from "./decide-call.ts";
 import { isOffered, offeredText } from "./offered-tools.ts";
-import { askForProvider } from "./provider-call.ts";
+import { askForProvider, checkAsked } from "./provider-call.ts";
 import { isForResume } from "./stopped.ts";
 
 /** Resolve the tool, read the arguments, ask the before hooks. */
@@ -27,7 +27,11 @@ export function prepare(call: CallAtWork): Decided | Promise<Decided> {
         "The message was cut off at the length limit, so this call was not run. Send it again, in a shorter message.",
       ),
     );
-  if (block.approval !== undefined && block.refused === undefined) return askForProvider(call);
+  if (isForProvider(call)) {
+    checkAsked(call);
+    call.move("call.resolved");
+    return start(call, block.name, block.args) ?? askForProvider(call);
+  }
   if (tool === undefined)
     return reject(call, "unknown", ToolError.notFound(`There is no tool "${block.name}". ${offeredText(node, call)}`));
   if (!isOffered(node, call)) {
@@ -37,16 +41,21 @@ export function prepare(call: CallAtWork): Decided | Promise<Decided> {
   call.move("call.resolved");
   const args = readArgs(call, tool, block);
   if (args instanceof ToolError) return reject(call, "invalid_args", args);
+  return start(call, tool.spec.name, args.value) ?? decide(call, tool);
+}
+
+/** The call has its arguments: it begins, or the limit of its message refuses it. */
+function start(call: CallAtWork, name: string, args: unknown): Decided | undefined {
   call.move("call.validated");
   const { limit } = call.set;
   call.hasSlot = limit?.take(call.hasBegun) ?? false;
   if (limit !== undefined && !call.hasSlot) return reject(call, "limit", tooMany(limit.most));
   call.move("call.admitted");
-  call.toolCall = deepFreeze({ id: block.id, name: tool.spec.name, args: args.value });
+  call.toolCall = deepFreeze({ id: call.block.id, name, args });
   call.move("call.started");
   event(call, { type: "tool.started", args: shownArgs(call) });
   call.move("call.checking");
-  return decide(call, tool);
+  return undefined;
 }
 
 function tooMany(most: number): ToolError {

@@ -2,7 +2,7 @@
 import { describeThrown } from "../base/errors.ts";
 import type { Usage } from "../model/message.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
-import type { Middleware, RequestEnded } from "../tool/middleware.ts";
+import type { Middleware, OutgoingRequest, RequestEnded } from "../tool/middleware.ts";
 import { callHook } from "./call-hook.ts";
 import type { HooksAtWork } from "./hook-runtime.ts";
 import { hookRuntime } from "./scope.ts";
@@ -11,9 +11,9 @@ import type { Session } from "./session.ts";
 /** Called with a request that is about to go out; gives what is told of its end. */
 export type BeforeRequest = (model: Model, request: ModelRequest) => Promise<RequestEnded>;
 
-/** `beforeRequest` of all middleware, first to last; nothing where none has it. */
+/** `beforeRequest` of all middleware, the innermost first; nothing where none has it. */
 export function beforeRequests(at: HooksAtWork): BeforeRequest | undefined {
-  const asked = at.middleware.filter(({ beforeRequest }) => beforeRequest !== undefined);
+  const asked = at.middleware.filter(({ beforeRequest }) => beforeRequest !== undefined).reverse();
   return asked.length === 0 ? undefined : (model, request) => callEach(at, asked, model, request);
 }
 
@@ -23,6 +23,8 @@ async function callEach(
   { id }: Model,
   request: ModelRequest,
 ): Promise<RequestEnded> {
+  // One for all hooks: those that wait for each other know a request by it.
+  const outgoing: OutgoingRequest = { model: id, request };
   const told: RequestEnded[] = [];
   const tellAll = (usage: Usage | undefined): void => {
     for (const ended of told) ended(usage);
@@ -32,9 +34,7 @@ async function callEach(
       const { beforeRequest } = hooks;
       if (beforeRequest === undefined) continue;
       const runtime = hookRuntime(session, scope, effect, hooks, held);
-      const ended: unknown = await callHook(hooks, "beforeRequest", () =>
-        beforeRequest({ model: id, request }, runtime),
-      );
+      const ended: unknown = await callHook(hooks, "beforeRequest", () => beforeRequest(outgoing, runtime));
       if (typeof ended === "function") told.push(logged(session, hooks, ended as RequestEnded));
       scope.signal().throwIfAborted();
     }

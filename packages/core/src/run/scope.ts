@@ -46,6 +46,8 @@ export interface TaskScope {
   written: HookWrites | undefined;
   /** Recorded steps whose work has begun and not ended. */
   stepsAtWork: number;
+  /** Who has recorded something under a key: its body, or hooks that ask models beside its own. Absent while nobody has. */
+  keys: Map<string, "body" | "hooks"> | undefined;
 }
 
 /** A question about to be asked; `id` is unique in its branch. */

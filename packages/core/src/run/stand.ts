@@ -94,7 +94,9 @@ async function read(source: StandSource, plan: Plan, where: Where, leading: Lead
     state,
     channels: new Set(rows.map(({ channel }) => channel)),
     effects: isPending && own ? await store.effects(thread, line, head.step) : [],
-    questions: questions.filter(({ step }) => step === head.step),
+    questions: questions.filter(
+      ({ step, task }) => step === head.step && (plan.drawing !== undefined || isAtWork(control, task)),
+    ),
     calls:
       plan.drawing === undefined
         ? [
@@ -104,6 +106,11 @@ async function read(source: StandSource, plan: Plan, where: Where, leading: Lead
         : [],
     done: false,
   };
+}
+
+/** A question of a task that an update has ended is over, though its step is not. */
+function isAtWork({ tasks }: Control, task: string): boolean {
+  return tasks.some(({ id }) => id === task);
 }
 
 async function callsOf(

@@ -37,7 +37,11 @@ export function watchInbox(session: Session): () => void {
     if (steer.length > 0) inbox.arrived(steer.map(({ id }) => id));
     else cancel = world.schedule.after(lookAgainMs, () => void look());
   };
-  let cancel = world.schedule.after(lookAgainMs, () => void look());
+  let cancel = neverBegun;
+  // Many tools have ended by then: they need no timer.
+  world.schedule.soon(() => {
+    if (!isOver) cancel = world.schedule.after(lookAgainMs, () => void look());
+  });
   return () => {
     isOver = true;
     cancel();
@@ -45,7 +49,7 @@ export function watchInbox(session: Session): () => void {
 }
 
 function neverBegun(): void {
-  // Nobody else can have sent anything.
+  // Nobody else can have sent anything, or nobody has looked yet.
 }
 
 /** Who has spoken: a note of the system is not blamed on the user. */

@@ -336,7 +336,7 @@ function readTargets(
       place,
     });
   }
-  if (!edge.many && new Set(targets.filter((target) => target !== END)).size > 1) {
+  if (!edge.many && targets.length > 1 && new Set(targets.filter((target) => target !== END)).size > 1) {
     throw new StatewrightError("dead_route", {
       what: `the route after "${source}" in graph "${plan.graph.name}" chose ${targets.map((target) => `"${target}"`).join(" and ")}, and it may choose one`,
       next: "Declare that it may choose several: route([…], choose, { many: true })",
@@ -410,16 +410,24 @@ function callChoice(
   }
 }
 
+/** Nodes in the order of their declaration. */
+function inOrder<Value>(plan: Plan, nodes: ReadonlyMap<string, Value>): readonly (readonly [string, Value])[] {
+  if (nodes.size < 2) return [...nodes];
+  const order = (node: string): number => plan.nodes.get(node)?.index ?? 0;
+  return [...nodes].sort(([left], [right]) => order(left) - order(right));
+}
+
 function toTasks(
   plan: Plan,
   step: number,
   plain: ReadonlyMap<string, ReadonlySet<string>>,
   sent: readonly Sent[],
 ): Pick<StepResult, "tasks" | "inputs"> {
-  const order = (node: string): number => plan.nodes.get(node)?.index ?? 0;
-  const tasks: Task[] = [...plain]
-    .sort(([left], [right]) => order(left) - order(right))
-    .map(([node, from], index) => ({ id: `${step}:${index}`, node, from: [...from] }));
+  const tasks: Task[] = inOrder(plan, plain).map(([node, from], index) => ({
+    id: `${step}:${index}`,
+    node,
+    from: [...from],
+  }));
   const inputs: unknown[] = [];
   for (const { target, input, from } of sent) {
     tasks.push({ id: `${step}:${tasks.length}`, node: target, input: inputs.length, from: [from] });

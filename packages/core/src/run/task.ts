@@ -15,11 +15,12 @@ import { forgetFailure, type LastFailure, savedFailure, saveFailure } from "./la
 import { withEntries } from "./ledger.ts";
 import { withChanges } from "./long-term.ts";
 import { type Consulted, consultCache } from "./node-cache.ts";
-import { handlerKeys, nodeRuntime } from "./node-runtime.ts";
+import { nodeRuntime } from "./node-runtime.ts";
 import { runOnce } from "./once.ts";
 import { readReturn, type TaskOutcome } from "./returns.ts";
 import { pause, type TaskScope } from "./scope.ts";
 import { emit, placeOf, type Session } from "./session.ts";
+import { handlerKeys } from "./step-keys.ts";
 import { runToolNode } from "./tool-node.ts";
 
 /** Run one task. Never rejects: a failure is a result. */

@@ -119,7 +119,8 @@ export async function runToolCall(
     tool = { ...tool, call: asked.output };
   }
   // What the application did is its answer, which is saved: to read it again does nothing.
-  const effect = tool.spec.client === true ? "pure" : tool.spec.effect;
+  // A graph goes on where it stood, whatever may happen once inside: its own nodes and calls see to that.
+  const effect = tool.spec.client === true ? "pure" : tool.graph === undefined ? tool.spec.effect : "idempotent";
   const { saved } = session;
   const args = effect === "once" && saved !== undefined ? argsDigest(session.codec, call.toolCall.args) : undefined;
   if (effect === "once" && saved !== undefined && (known === undefined || !inFlight(known))) {

@@ -254,8 +254,7 @@ function parseEntries(write: unknown, schema: Schema): Parsed {
 }
 
 function appendAll(current: unknown, writes: readonly unknown[]): Folded {
-  const items =
-    writes.length === 1 ? (writes[0] as readonly unknown[]) : (writes as readonly (readonly unknown[])[]).flat();
+  const items = joined(writes as readonly (readonly unknown[])[]);
   return { value: Object.freeze([...(current as readonly unknown[]), ...items]), delta: { kind: "append", items } };
 }
 
@@ -275,10 +274,9 @@ function mergeAll(current: unknown, writes: readonly unknown[]): Folded {
 
 function upsertAll(current: unknown, writes: readonly unknown[]): Folded {
   const known = current as readonly Message[];
-  const items = (writes as readonly (readonly MessageWrite[])[]).flat();
-  const added = items.filter((item): item is Message => !("remove" in item));
-  if (added.length === items.length && !touchesKnown(known, added))
-    return { value: appended(known, added), delta: { kind: "append", items: added } };
+  const items = joined(writes as readonly (readonly MessageWrite[])[]);
+  if (items.every(isMessage) && !touchesKnown(known, items))
+    return { value: appended(known, items), delta: { kind: "append", items } };
   const value = [...known];
   const patches: { op: "add" | "replace" | "remove"; path: readonly [number]; value?: unknown }[] = [];
   for (const item of items) {
@@ -297,6 +295,16 @@ function upsertAll(current: unknown, writes: readonly unknown[]): Folded {
     }
   }
   return { value: Object.freeze(value), delta: { kind: "patch", patches } };
+}
+
+function isMessage(item: MessageWrite): item is Message {
+  return !("remove" in item);
+}
+
+/** What all writes hold, in order. */
+function joined<Item>(writes: readonly (readonly Item[])[]): readonly Item[] {
+  const [only] = writes;
+  return writes.length === 1 && only !== undefined ? only : writes.flat();
 }
 
 function touchesKnown(known: readonly Message[], added: readonly Message[]): boolean {

@@ -7,7 +7,7 @@
 import { fromBase64, toBase64 } from "../base/base64.ts";
 import { disregardPromises } from "../base/disregard.ts";
 import { describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
-import { deepestLevel, describeValue, isPlainObject, largestValue } from "../base/json.ts";
+import { deepestLevel, describeValue, isJson, isMatch, isPlainObject, largestValue } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 
 /**
@@ -37,7 +37,7 @@ const errorClasses = { Error, EvalError, RangeError, ReferenceError, SyntaxError
 
 /** Tags of the format itself: no class may take one. */
 const builtIn: ReadonlySet<string> = new Set(
-  "undefined number bigint date url regexp set map bytes error object".split(" "),
+  "undefined number bigint date url regexp set map bytes error object hole".split(" "),
 );
 
 const views = {
@@ -135,7 +135,7 @@ export function createCodec(classes: readonly ClassCodec[] = [], options: CodecO
     }
     if (Array.isArray(value)) {
       if (className(value) !== "Array") throw walk.refuse(`an instance of ${className(value)}`);
-      return lowerArray(value, down);
+      return lowerArray(value, walk);
     }
     if (isPlainObject(value)) return lowerObject(value, walk);
     const tagged = lowerBuiltIn(value, down);
@@ -160,10 +160,23 @@ export function createCodec(classes: readonly ClassCodec[] = [], options: CodecO
     return walk;
   }
 
+  /** The text of what JSON says as it is, which most values are. */
+  function plainText(value: unknown): string | undefined {
+    try {
+      return classes.length === 0 && isJson(value, maxValueBytes) ? JSON.stringify(value) : undefined;
+    } catch {
+      // What cannot be read is refused by the walk, which knows the way to it.
+      return undefined;
+    }
+  }
+
   function lift(value: unknown): unknown {
     if (typeof value !== "object" || value === null) return value;
     if (Array.isArray(value)) {
-      for (let index = 0; index < value.length; index++) value[index] = lift(value[index]);
+      for (let index = 0; index < value.length; index++) {
+        if (isHole(value[index])) delete value[index];
+        else value[index] = lift(value[index]);
+      }
       return value;
     }
     const record = value as Record<string, unknown>;
@@ -184,6 +197,8 @@ export function createCodec(classes: readonly ClassCodec[] = [], options: CodecO
 
   return {
     encode: (value, what) => {
+      const plain = plainText(value);
+      if (plain !== undefined) return plain;
       const walk = walkOf(what);
       try {
         return JSON.stringify(lower(value, walk));
@@ -252,15 +267,23 @@ export function guardedCodec(codec: Codec): Codec {
   return guard;
 }
 
-function lowerArray(list: readonly unknown[], down: (child: unknown, key: number) => unknown): unknown {
+function lowerArray(list: readonly unknown[], { down, refuse }: Walk): unknown {
+  if (isMatch(list)) throw refuse("a match of a regular expression");
   let changed: unknown[] | undefined;
   for (let index = 0; index < list.length; index++) {
     const child = list[index];
-    const lowered = down(child, index);
+    const lowered = child === undefined && !(index in list) ? hole : down(child, index);
     if (lowered !== child && changed === undefined) changed = list.slice(0, index);
     changed?.push(lowered);
   }
   return changed ?? list;
+}
+
+/** A place of a list at which nothing was ever put: `map` and `forEach` pass it over, as they do not pass over `undefined`. */
+const hole = { $: "hole" };
+
+function isHole(item: unknown): boolean {
+  return typeof item === "object" && item !== null && "$" in item && item.$ === hole.$;
 }
 
 function lowerObject(object: Record<string, unknown>, { down, refuse }: Walk): unknown {

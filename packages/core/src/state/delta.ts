@@ -69,7 +69,7 @@ function copyOf(value: unknown, copies: Set<object>): unknown[] | Record<string,
     });
   }
   if (copies.has(value)) return value;
-  const copy = Array.isArray(value) ? [...value] : { ...value };
+  const copy = Array.isArray(value) ? value.slice() : { ...value };
   copies.add(copy);
   return copy;
 }

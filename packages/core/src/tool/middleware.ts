@@ -118,7 +118,7 @@ export interface AgentEnding {
   readonly shown: () => Promise<readonly Message[]>;
 }
 
-/** A request that is about to go out. */
+/** A request that is about to go out: the same object for all hooks. */
 export interface OutgoingRequest {
   /** The id of the model that is asked. */
   readonly model: string;
@@ -151,14 +151,14 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
   /** Questions that its hooks before the model ask; agents add them to their graph, graphs declare them. */
   readonly interrupts?: Interrupts;
   /**
-   * Decide about a call before it runs; once for all its retries. After a person's answer the call is prepared anew, and
-   * after a person's or a later hook's change of approved arguments every hook decides about the new ones.
+   * Decide about a call before it runs; once for all its retries. After a person's answer the call is prepared anew. A hook
+   * decides again when arguments change after it has decided, by a person, another hook or one around the execution.
    */
   readonly beforeTool?: (
     at: { readonly call: ToolCall; readonly tool: ToolSpec },
     runtime: MiddlewareRuntime<Context, State>,
   ) => Awaitable<BeforeToolDecision | undefined>;
-  /** Stand around the execution of a call, retries included; `next` runs it. */
+  /** Stand around the execution of a call, retries included; `next` runs it, with other arguments once all before hooks have let them through. */
   readonly aroundTool?: (
     at: { readonly call: ToolCall; readonly tool: ToolSpec },
     next: (call: ToolCall) => Promise<ToolResult>,
@@ -207,7 +207,8 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
   ) => Awaitable<readonly Message[]>;
   /**
    * Called before each request that goes out: retries, fallbacks, and what hooks ask of other models among them. It may let
-   * the request wait; that is no time of the model. What it gives is called when the request has ended, well or not.
+   * the request wait; that is no time of the model. The outermost middleware comes last, right before the request. What it
+   * gives is called when the request has ended, well or not.
    */
   readonly beforeRequest?: (
     outgoing: OutgoingRequest,
@@ -361,7 +362,7 @@ export function allow(): BeforeToolDecision {
   return allowed;
 }
 
-/** Let the call go on with other arguments; they are validated again. */
+/** Let the call go on with other arguments; they are validated again, and hooks that have decided about others decide about these. */
 export function modify(args: unknown): BeforeToolDecision {
   return { action: "modify", args };
 }

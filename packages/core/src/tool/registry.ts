@@ -1,6 +1,6 @@
 /** The registry: tools by canonical name, in one stable order, with the names that single providers are shown. */
 import { StatewrightError } from "../base/errors.ts";
-import { deepFreeze, describeValue } from "../base/json.ts";
+import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
 import type { ModelTool } from "../model/model.ts";
 import { describeTool, type ToolDescription } from "./describe-tool.ts";
 import { modelToolOf } from "./model-tool.ts";
@@ -214,6 +214,11 @@ function forgetAliases(aliases: Map<string, ReadonlyMap<string, string>>, canoni
 }
 
 function noTool(given: unknown): StatewrightError {
+  if (isPlainObject(given) && given["nodes"] instanceof Map)
+    return new StatewrightError("invalid_tool", {
+      what: `the graph ${describeValue(given["name"])} stands among the tools`,
+      next: "Make a tool of it: agentTool(agent, { description }) of an agent, graphTool(graph, …) of any graph",
+    });
   return new StatewrightError("invalid_tool", {
     what: `${describeValue(given)} stands among the tools and is none`,
     next: "Make it with defineTool",

@@ -1,6 +1,6 @@
 /** Results of tools: what a tool may return, and the one shape that it becomes. */
 import { describeThrown, isError } from "../base/errors.ts";
-import { deepFreeze, frozenCopy, isPlainObject, type Json, type JsonObject } from "../base/json.ts";
+import { deepFreeze, describeValue, frozenCopy, isPlainObject, type Json, type JsonObject } from "../base/json.ts";
 import { type ContentBlock, mediaIssue, type Usage } from "../model/message.ts";
 import { type ArtifactDraft, type ArtifactRef, draftsOf } from "./artifact-draft.ts";
 import {
@@ -134,7 +134,7 @@ export function toOutput(returned: unknown): ToolOutput {
     if (returned["isError"] !== true) return dataOutput(returned);
     return {
       ...(returned as Partial<ToolOutput>),
-      content: failureTextOf(error ?? returned["message"]),
+      content: failureTextOf(error ?? returned["message"] ?? returned["content"]),
       isError: true,
     };
   }
@@ -153,7 +153,10 @@ function saysFailed(error: unknown): boolean {
 
 function failureTextOf(error: unknown): string {
   if (isError(error)) return describeThrown(error);
-  return typeof error === "string" && error !== "" ? error : "The tool failed without saying why";
+  if (typeof error === "string" && error !== "") return error;
+  return typeof error === "object" && error !== null
+    ? JSON.stringify(jsonOf(error))
+    : "The tool failed without saying why";
 }
 
 /** Content that a model can read, blocks as we spell them; undefined for what is no content. Throws for a broken block. */
@@ -163,8 +166,16 @@ function contentOf(content: unknown): ToolOutput["content"] | undefined {
   return content.map((given, index) => {
     const block = given["type"] === "image" ? imageOf(given) : given;
     if (isContentBlock(block)) return block;
-    throw new ToolError("invalid_output", `The tool returned a broken content block (number ${index + 1}).`);
+    throw new ToolError("invalid_output", `The tool returned ${wrongBlock(block, index + 1)}.`);
   });
+}
+
+const blockTypes: readonly unknown[] = ["text", "image", "file", "json", "artifact"];
+
+function wrongBlock({ type }: Readonly<Record<string, unknown>>, number: number): string {
+  if (blockTypes.includes(type)) return `a broken content block (number ${number}), of the kind "${type}"`;
+  const known = blockTypes.join(", ");
+  return `a content block of the unknown kind ${describeValue(type)} (number ${number}); known are ${known}`;
 }
 
 /** An image as we spell it, where another system's spelling was used: one that is not known would be dropped later, by one provider only. */

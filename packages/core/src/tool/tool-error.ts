@@ -1,6 +1,7 @@
 /** Errors of tools: `kind` says what happened, `disposition` who acts next. */
 
-import { describeThrown, isError, toErrorRecord } from "../base/errors.ts";
+import { describeThrown, isError, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { describeValue } from "../base/json.ts";
 
 /** What happened to a call. */
 export type ToolErrorKind =
@@ -56,9 +57,22 @@ export function isToolErrorKind(value: unknown): boolean {
   return typeof value === "string" && toolErrorKinds.includes(value);
 }
 
+const dispositionNames: readonly string[] = ["retry", "repair", "fail", "control"];
+
+/** A program without types may say any word; what was to be told stands in the error. */
+function unknownWord(what: string, given: unknown, message: string, known: readonly string[]): StatewrightError {
+  return new StatewrightError("invalid_option", {
+    what: `a ToolError that says ${describeValue(message)} was given the ${what} ${describeValue(given)}, which there is not`,
+    next: `Give one of ${known.join(", ")}`,
+  });
+}
+
 const brand: unique symbol = Symbol.for("statewright.toolError") as never;
 
-/** A failure that a tool throws on purpose; becomes the call's answer, which the model reads. */
+/**
+ * A failure that a tool throws on purpose; becomes the call's answer, which the model reads. Throws `invalid_option` for a
+ * kind or a disposition that there is not.
+ */
 export class ToolError extends Error {
   readonly kind: ToolErrorKind;
   readonly disposition: ToolErrorDisposition;
@@ -69,10 +83,14 @@ export class ToolError extends Error {
 
   constructor(kind: ToolErrorKind, message: string, options: ToolErrorOptions = {}) {
     super(message, { cause: options.cause });
+    if (!isToolErrorKind(kind)) throw unknownWord("kind", kind, message, toolErrorKinds);
+    const { disposition } = options;
+    if (disposition !== undefined && !dispositionNames.includes(disposition))
+      throw unknownWord("disposition", disposition, message, dispositionNames);
     this.name = "ToolError";
     this.kind = kind;
     this.disposition =
-      options.disposition ?? (kind === "failed" && options.retryAfterMs !== undefined ? "retry" : dispositions[kind]);
+      disposition ?? (kind === "failed" && options.retryAfterMs !== undefined ? "retry" : dispositions[kind]);
     this.modelMessage = options.modelMessage ?? message;
     this.userMessage = options.userMessage ?? message;
     this.retryAfterMs = options.retryAfterMs;

@@ -319,7 +319,7 @@ export function defineTool<
 >(
   definition: ToolDefinition<Name, Input, Inject, Value> & Apart<ArgsOf<NoInfer<Input>>, NoInfer<Inject>>,
 ): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value> {
-  checkOptions("defineTool", definition, toolOptions, "invalid_tool");
+  checkOptions("defineTool", definition, toolOptions, "invalid_tool", meantForTools);
   const { run, reconcile, inject: given, execution, prepareArguments, ...parts } = definition;
   checkBodies(definition);
   const inject: InjectMap = given ?? {};
@@ -377,6 +377,17 @@ const said = {
   execution: true,
 } as const;
 const specOptions = optionNames<ToolSpec>({ ...said, originalName: true, client: true });
+/** What the options of tools are called elsewhere. */
+const meantForTools: Readonly<Record<string, string>> = {
+  inputSchema: "input",
+  parameters: "input",
+  schema: "input",
+  outputSchema: "output",
+  execute: "run",
+  func: "run",
+  needsApproval: 'safety: { confirm: "always" }',
+};
+
 const toolOptions = optionNames<ToolDefinition<string, ToolInput, InjectMap, unknown>>({
   ...said,
   prepareArguments: true,

@@ -35,6 +35,13 @@ test("freezing ends on a cycle, and leaves bytes and regular expressions usable"
   expect("banana".match(round.find)).toHaveLength(3);
 });
 
+test("freezing ends where a value holds itself in many places, the first time and again", () => {
+  const knot: unknown[] = [];
+  knot.push(knot, knot, { knot }, [{ knot, again: knot }]);
+  for (let time = 0; time < 3; time++) deepFreeze([knot, { knot }]);
+  expect(Object.isFrozen((knot[3] as unknown[])[0])).toBe(true);
+});
+
 test("plain objects are those of literals and of JSON", () => {
   expect([{}, Object.create(null), JSON.parse("{}")].map(isPlainObject)).toEqual([true, true, true]);
   expect([[], null, new Map(), new Date(), new (class {})(), "x"].map(isPlainObject)).toEqual(Array(6).fill(false));
@@ -49,6 +56,8 @@ test("equal data is recognised whatever its identity, and anything different is 
   );
   expect(sameData({ a: undefined }, {})).toBe(false);
   expect(sameData([1], { 0: 1 })).toBe(false);
+  expect(sameData(new Array(1), [1])).toBe(false);
+  expect(sameData(new Array(1), [undefined])).toBe(false);
   expect(sameData(0, -0)).toBe(false);
   expect(sameData(new Date(1), new Date(1))).toBe(false);
 });

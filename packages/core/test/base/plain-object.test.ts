@@ -50,7 +50,7 @@ describe("an object of plain parts", () => {
       ],
     });
     expect(parseWith(own, 7)).toMatchObject({
-      issues: [{ path: "", message: "expected true, false or an object" }],
+      issues: [{ path: "", message: "expected true, false or { approved, reason?, args?, extra? }" }],
     });
   });
 });

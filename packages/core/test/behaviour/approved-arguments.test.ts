@@ -11,6 +11,7 @@ import {
   memoryStore,
   modify,
   run,
+  ToolError,
   toolNode,
   waiting,
 } from "../../src/index.ts";
@@ -165,8 +166,8 @@ describe("a hook that changes arguments after a yes", () => {
 
   test("is not followed for ever: a call whose arguments change after each yes is not run", async () => {
     const { tools, ran } = shop();
-    const more = hook("more", ({ call: made }) => modify({ cents: cents(made.args) + 1 }));
-    const loop = toolLoop({ tools, middleware: [ask, more], turns });
+    const more = (name: string) => hook(name, ({ call: made }) => modify({ cents: cents(made.args) + 1 }));
+    const loop = toolLoop({ tools, middleware: [ask, more("more"), more("yet more")], turns });
     let result = await loop.start().result;
     let asked = 0;
     for (; result.status === "waiting"; asked++) result = await loop.again({ approve: true }).result;
@@ -189,6 +190,67 @@ describe("a hook that changes arguments after a yes", () => {
     const end = await loop.again({ approve: true }).result;
     expect([ran, resultsOf(loop)[0]?.error?.kind]).toEqual([[], "denied"]);
     expect(answersIn(end).map(textIn)[0]).toContain('"sly" would have changed');
+  });
+});
+
+describe("what a hook has let through is what runs", () => {
+  const limit = hook("limit", ({ call: made }) => (cents(made.args) > 100 ? deny("too much") : undefined));
+  const raising = (to: number) => hook("raising", () => modify({ cents: to }));
+  const putting = (to: number) =>
+    defineMiddleware({ name: "putting", aroundTool: ({ call: made }, next) => next({ ...made, args: { cents: to } }) });
+  const ended = async (middleware: LoopOptions["middleware"] & {}) => {
+    const { tools, ran } = shop();
+    const loop = toolLoop({ tools, middleware, turns });
+    const end = await loop.start().result;
+    return { ran, answer: answersIn(end).map(textIn)[0], loop };
+  };
+
+  test("arguments that a later hook changes are judged again by those before it, and by nobody twice", async () => {
+    const seen: string[] = [];
+    const seeing = (name: string) =>
+      hook(name, ({ call: made }) => void seen.push(`${name} ${cents(made.args)}`) as undefined);
+    const more = hook("more", ({ call: made }) => modify({ cents: cents(made.args) + 1 }));
+    expect(await ended([seeing("one"), more, seeing("two")])).toMatchObject({ ran: [9] });
+    expect(seen).toEqual(["one 8", "two 9", "one 9"]);
+    expect(await ended([limit, raising(500)])).toMatchObject({ ran: [], answer: "too much" });
+    expect(await ended([limit, raising(100)])).toMatchObject({ ran: [100], answer: "paid 100" });
+    expect(await ended([raising(500), limit])).toMatchObject({ ran: [], answer: "too much" });
+  });
+
+  test("arguments that a hook around the execution puts in place are judged by the hooks before it", async () => {
+    expect(await ended([limit, putting(500)])).toMatchObject({ ran: [], answer: "too much" });
+    expect(await ended([putting(500), limit])).toMatchObject({ ran: [], answer: "too much" });
+    expect(await ended([limit, putting(50)])).toMatchObject({ ran: [50] });
+    const asking = hook("asking", ({ call: made }) => (cents(made.args) > 9 ? interruptFor(made, "why") : undefined));
+    const { ran, answer } = await ended([asking, putting(10)]);
+    expect([ran, answer]).toEqual([[], expect.stringMatching(/"putting".*"asking".*a person/)]);
+    const cap = hook("cap", ({ call: made }) => modify({ cents: Math.min(cents(made.args), 9) }));
+    const capped = await ended([cap, putting(10)]);
+    expect([capped.ran, capped.answer]).toEqual([[], expect.stringMatching(/"putting".*"cap"/)]);
+    const failing = hook("failing", ({ call: made }) => {
+      if (cents(made.args) > 9) throw new ToolError("denied", "not today");
+      return undefined;
+    });
+    expect(await ended([failing, putting(10)])).toMatchObject({ ran: [], answer: "not today" });
+  });
+
+  test("no person is asked about arguments that an earlier hook has not seen", async () => {
+    const { ran, answer, loop } = await ended([limit, raising(500), ask]);
+    expect([ran, answer, eventsOf(loop, "run.waiting")]).toEqual([[], "too much", []]);
+    const { tools, ran: once } = shop();
+    const asked = toolLoop({ tools, middleware: [limit, raising(100), ask], turns });
+    expect(questions(await asked.start().result).map(({ payload }) => payload)).toMatchObject([
+      { args: { cents: 100 } },
+    ]);
+    await asked.again({ approve: true }).result;
+    expect(once).toEqual([100]);
+  });
+
+  test("hooks that change each other's arguments for ever are named, and the call is not run", async () => {
+    const more = hook("more", ({ call: made }) => modify({ cents: cents(made.args) + 1 }));
+    const less = hook("less", ({ call: made }) => modify({ cents: cents(made.args) - 1 }));
+    const { ran, answer } = await ended([more, less]);
+    expect([ran, answer]).toEqual([[], expect.stringMatching(/"more".*"less"/)]);
   });
 });
 

@@ -398,7 +398,7 @@ describe("artifacts that a tool gives itself", () => {
     });
     const keys = resultsOf(loop).map(({ artifacts }) => artifacts?.[0]?.key);
     expect(new Set(keys).size).toBe(1);
-    expect((await store.artifacts.list("t")).map(({ call: id }) => id)).toEqual(["c1", "c2"]);
+    expect((await store.artifacts.list("t")).map(({ call: id }) => id).sort()).toEqual(["c1", "c2"]);
   });
 });
 

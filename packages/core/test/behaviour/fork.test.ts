@@ -14,6 +14,8 @@ import {
   START,
 } from "../../src/index.ts";
 import { dyingStore } from "../support/dying-store.ts";
+import { failureOf } from "../support/failure.ts";
+import { loose } from "../support/from-javascript.ts";
 
 const Flash = defineState({ log: list(z.string()), flash: ephemeral(z.string()) });
 const graph = defineGraph({ name: "forked", state: Flash, interrupts: { go: z.boolean() } })
@@ -58,4 +60,16 @@ test("the steps of the run that a fork starts from do not count for the fork, no
   await dying.dead;
   const { state } = await resume(steps, { store, thread: "t", branch, maxSteps: 1 }).result;
   expect(state.log).toEqual(["a", "b", "c"]);
+});
+
+test("a fork says what is wrong: the thread that is not there, the checkpoint, the value and why", async () => {
+  const store = memoryStore();
+  await run(graph, { store, thread: "t" }).result;
+  const failed = (options: { thread?: string; at?: number; update?: object }) =>
+    failureOf(loose(fork)(graph, { store, thread: "t", at: 1, name: "other", ...options }));
+  expect((await failed({ thread: "other" })).code).toBe("unknown_thread");
+  expect((await failed({ at: 99 })).code).toBe("unknown_checkpoint");
+  const unfit = await failed({ update: { flash: 5 } });
+  expect(unfit.code).toBe("invalid_update");
+  expect(unfit.message).toContain('the channel "flash" is refused by its schema: Invalid input: expected string');
 });

@@ -595,6 +595,35 @@ describe("a call that has no answer", () => {
     expect(answersIn(state)).toEqual(["error: Stopped after two notes."]);
   });
 
+  test("one whose node throws a tool error is answered with it, and tried again in that node where its retry says so", async () => {
+    const world = virtualWorld();
+    const done: string[] = [];
+    const busy = defineGraph({ name: "busy", state: Notes })
+      .nodes({
+        first: () => {
+          done.push("first");
+          return { notes: ["one"] };
+        },
+        second: () => {
+          done.push("second");
+          throw ToolError.unavailable("The library is closed.");
+        },
+      })
+      .edges({ [START]: "first", first: "second", second: END });
+    const tool = graphTool(busy, {
+      name: "busy",
+      description: "Busy.",
+      input: z.object({}),
+      retry: { attempts: 2, initialMs: 10 },
+      given: () => ({ topic: "x" }),
+      answer: () => "never",
+    });
+    const handle = run(desk([tool]), { world, input: asking(["busy", {}]) });
+    await world.advance(1_000);
+    expect(answersIn((await handle.result).state)).toEqual(["error: The library is closed."]);
+    expect(done).toEqual(["first", "second", "second"]);
+  });
+
   test("one that takes too long is told to stop and has stopped when it is answered, with what it had found", async () => {
     const world = virtualWorld();
     let stopped = false;

@@ -1,5 +1,6 @@
 /** What hooks around models have besides: other models that they ask, the long-term store, and a say in what streams. */
 import { expect, test } from "vitest";
+import * as z from "zod";
 import {
   defineGraph,
   defineState,
@@ -112,7 +113,7 @@ test("the same key asked twice in a pass is two requests; a hook that runs again
   expect(last(end.state.messages)).toMatchObject({ lost: [expect.anything(), { kind: "beside" }, { kind: "beside" }] });
 });
 
-test("each request that goes out is told before, first to last, and what it used when it has ended", async () => {
+test("each request that goes out is told before, last to first, and what it used when it has ended", async () => {
   const log: string[] = [];
   const world = virtualWorld();
   const noting = (name: string, fails = false): Middleware => ({
@@ -147,10 +148,10 @@ test("each request that goes out is told before, first to last, and what it used
   await world.advance(10);
   expect((await result).status).toBe("done");
   const told = (name: string, used: string) => [
-    `a ${name}`,
     `b ${name}`,
-    `a ${name} used ${used}`,
+    `a ${name}`,
     `b ${name} used ${used}`,
+    `a ${name} used ${used}`,
   ];
   expect(log).toEqual([...told("small", "3"), ...told("large", "?"), ...told("large", "3")]);
   expect(world.lines.map(({ message }) => message)).toContain(
@@ -299,7 +300,7 @@ test("a hook that has let a request begin hears of its end also where another on
   const graph = defineGraph({
     name: "kept",
     state: defineState({ messages: messages() }),
-    middleware: [slots, closed],
+    middleware: [closed, slots],
   })
     .nodes({
       ask: async ({ messages: list }, { model: ask }) => ({
@@ -309,4 +310,70 @@ test("a hook that has let a request begin hears of its end also where another on
     .edges({ [START]: "ask", ask: END });
   await expect(run(graph, { input: { messages: [user("u", "hi")] } }).result).rejects.toThrow("nobody is let through");
   expect(log).toEqual(["taken", "given back"]);
+});
+
+test.each(["model:afterAgent", "model:beforeAgent", "model:beforeAgent:asker:short", "draft:maxTurns"])(
+  "a body records nothing where hooks do: the step key %s is refused",
+  async (key) => {
+    const graph = defineGraph({ name: "kept", state: defineState({ messages: messages() }) })
+      .nodes({ ask: async (_, { step }) => void (await step(key, () => "mine")) })
+      .edges({ [START]: "ask", ask: END });
+    const failure = run(graph, {}).result;
+    await expect(failure).rejects.toThrow(
+      `repeated_step: the node "ask" used the step key "${key}", which is kept for the hooks at the ends of an agent`,
+    );
+  },
+);
+
+test("a step and what a hook asks of another model have no key together, whichever comes first", async () => {
+  const small = talker("small", ["in short"]);
+  const middleware: Middleware = {
+    name: "asker",
+    beforeModel: async (sent, { ask }) => {
+      await ask("short", { model: small, request });
+      return sent;
+    },
+  };
+  for (const isFirst of [true, false]) {
+    const graph = defineGraph({ name: "kept", state: defineState({ messages: messages() }), middleware: [middleware] })
+      .nodes({
+        ask: async (_, { step, model }) => {
+          if (isFirst) await step("model:asker:short", () => "mine");
+          await model({ model: talker("large", ["fine"]), request });
+          await step("model:asker:short", () => "mine");
+        },
+      })
+      .edges({ [START]: "ask", ask: END });
+    await expect(run(graph, {}).result).rejects.toThrow(
+      '"model:asker:short", which is kept for what a hook asks of another model',
+    );
+  }
+});
+
+test("a step that stands under such a key already goes on after a crash", async () => {
+  const store = memoryStore();
+  // As a body recorded it before the key was kept.
+  const before: Store = {
+    ...store,
+    commit: (commit, told) => {
+      const effects = commit.effects?.map((row) =>
+        row.key === "mine" ? { ...row, key: "model:afterAgent", name: "model:afterAgent" } : row,
+      );
+      store.commit({ ...commit, ...(effects && { effects }) }, told);
+    },
+  };
+  let ran = 0;
+  const graph = (key: string) =>
+    defineGraph({ name: "kept", state: defineState({ messages: messages() }), interrupts: { go: z.boolean() } })
+      .nodes({
+        ask: async (_, { step, interrupt }) => {
+          await step(key, () => (ran += 1));
+          await interrupt("go");
+        },
+      })
+      .edges({ [START]: "ask", ask: END });
+  expect((await run(graph("mine"), { store: before, thread: "t" }).result).status).toBe("waiting");
+  const end = await resume(graph("model:afterAgent"), { store: store.peer(), thread: "t", answers: { go: true } })
+    .result;
+  expect([end.status, ran]).toEqual(["done", 1]);
 });

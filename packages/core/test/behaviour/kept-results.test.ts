@@ -5,6 +5,7 @@ import {
   defineGraph,
   defineState,
   END,
+  getState,
   list,
   memoryStore,
   resume,
@@ -13,6 +14,7 @@ import {
   StatewrightError,
   type Store,
   subgraph,
+  updateState,
 } from "../../src/index.ts";
 
 type Commit = Parameters<Store["commit"]>[0];
@@ -77,11 +79,16 @@ test("so it is for an effect of a graph inside another one", async () => {
   expect(happened).toEqual(["inside"]);
 });
 
-test("another store object knows nothing of it: there the effect is in doubt, and is not done again", async () => {
+test("another store object knows nothing of it: there the effect is in doubt, is not done again, and an update says what came of it", async () => {
   const happened: string[] = [];
   const { store, inner } = crowded();
   const graph = graphOf(happened, "plain");
   expect(await run(graph, { store, thread: "t", input: {} }).result).toMatchObject({ status: "paused" });
-  await expect(resume(graph, { store: inner, thread: "t" }).result).rejects.toThrow("effect_in_doubt");
+  await expect(resume(graph, { store: inner, thread: "t" }).result).rejects.toThrow(
+    /effect_in_doubt.*with updateState/,
+  );
+  await updateState(graph, { store: inner, thread: "t", as: "act", values: { log: ["charged, says the bank"] } });
+  const { status, state } = await getState(graph, { store: inner, thread: "t" });
+  expect({ status, log: state.log }).toEqual({ status: "done", log: ["charged, says the bank"] });
   expect(happened).toEqual(["plain"]);
 });

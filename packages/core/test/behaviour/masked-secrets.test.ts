@@ -19,7 +19,18 @@ import {
   ToolError,
   toolNode,
 } from "../../src/index.ts";
-import { answersIn, call, type DeskTool, eventsOf, type Loop, talk, textIn, toolLoop } from "../support/tool-loop.ts";
+import { toolErrorKinds } from "../../src/tool/tool-error.ts";
+import {
+  answersIn,
+  call,
+  type DeskTool,
+  eventsOf,
+  type Loop,
+  resultsOf,
+  talk,
+  textIn,
+  toolLoop,
+} from "../support/tool-loop.ts";
 
 /** With what JSON and addresses write in another way. */
 const key = 'SENTINEL-"7"/ü key';
@@ -195,6 +206,84 @@ describe("secrets that a run has asked for", () => {
     expect(() => mask.hide(round)).not.toThrow();
     mask.see("\ud800 half");
     expect(mask.hide("\ud800 half")).toBe("[secret]");
+  });
+
+  test("that are words of our formats are blotted out of texts and break no result: keys, kinds and media stay", async () => {
+    const image = { type: "image", mimeType: "image/png", data: "dGV4dAtruetexttypeimagedata" } as const;
+    const note = { role: "user", id: "n1", content: [{ type: "text", text: "a text of type json, true" }] } as const;
+    const formats = [
+      "text",
+      "type",
+      "true",
+      "json",
+      "image",
+      "content",
+      "value",
+      "data",
+      "user",
+      "role",
+      "update",
+      "notes",
+    ];
+    for (const word of [...formats, "messages", "kind", "denied", "repair", "disposition", "isError", "error"]) {
+      const says = leaking((text) => ({
+        content: [
+          { type: "text", text: `the key is ${text}` },
+          image,
+          { type: "json", value: { type: [`a ${text}`] } },
+        ],
+        value: { text, type: 1, true: true },
+        command: { update: { messages: [note] } },
+      }));
+      const refuses = defineTool({
+        name: "refuse",
+        description: "Refuses.",
+        input: z.object({}),
+        run: () => Promise.reject(new ToolError("denied", `no ${word}`)),
+      });
+      const done = await talk({
+        tools: [says, refuses],
+        strategy: "sequential",
+        secrets: { get: () => word },
+        turns: [[call("leak", {}, "c1"), call("refuse", {}, "c2")], ["ok"]],
+      });
+      const [given, refused] = resultsOf(done);
+      expect([word, done.result.status, given?.isError]).toEqual([word, "done", false]);
+      expect(given?.content, word).toEqual([
+        { type: "text", text: "the key is [secret]" },
+        image,
+        { type: "json", value: { type: ["a [secret]"] } },
+      ]);
+      expect(given?.value, word).toEqual({ text: "[secret]", type: 1, true: true });
+      expect(refused?.error, word).toEqual({ kind: "denied", disposition: "repair", message: "no [secret]" });
+      expect(refused?.content, word).toEqual([{ type: "text", text: "no [secret]" }]);
+      const kept = done.result.state.messages.find(({ id }) => id === "n1");
+      const text = "a text of type json, true".replaceAll(word, "[secret]");
+      expect([kept?.role, kept?.content], word).toEqual(["user", [{ type: "text", text }]]);
+    }
+  });
+
+  test("of one to three characters are left, since they stand everywhere by chance; longer ones are found in any text", async () => {
+    for (const [pin, told] of [
+      ["1", "1"],
+      ["abc", "abc"],
+      ["1234", "[secret]"],
+    ] as const) {
+      const done = await talk({
+        tools: [leaking((text) => ({ content: `pin ${text}`, value: { n: 12341, abc: 1 } }))],
+        secrets: { get: () => pin },
+        turns: [[call("leak")], ["ok"]],
+      });
+      expect(answersIn(done).map(textIn)).toEqual([`pin ${told}`]);
+      expect(resultsOf(done)[0]?.value).toEqual({ n: 12341, abc: 1 });
+    }
+  });
+
+  test("the mask knows every kind, disposition and code that a tool error and an error have", () => {
+    const mask = createMask();
+    const records = [...toolErrorKinds.map((kind) => ({ kind })), ...errorCodes.map((code) => ({ code }))];
+    for (const record of records) for (const word of Object.values(record)) if (word.length < 17) mask.see(word);
+    for (const record of records) expect(mask.hide(record)).toBe(record);
   });
 
   test("of a run that asks for none, nothing is looked at", async () => {

@@ -270,6 +270,26 @@ describe("after a crash", () => {
     expect(ran).toEqual(results.map((_, index) => `s${index}`));
   });
 
+  test("the result of a step is saved as it was when the step ended", async () => {
+    const store = memoryStore();
+    const graph = defineGraph({ name: "as-it-was", state: Log, interrupts: { go: z.boolean() } })
+      .nodes({
+        a: async (_state, { step, interrupt }) => {
+          const plain = await step("plain", () => ({ list: [1] }));
+          const bytes = await step("bytes", () => ({ in: Uint8Array.of(1) }));
+          const found = { last: [[...plain.list], bytes.in[0]] };
+          expect(() => (plain.list as number[]).push(2)).toThrow(TypeError);
+          bytes.in[0] = 2;
+          await interrupt("go");
+          return found;
+        },
+      })
+      .edges({ [START]: "a", a: END });
+    expect((await run(graph, { store, thread: "t" }).result).status).toBe("waiting");
+    const { state } = await resume(graph, { store: store.peer(), thread: "t", answers: { go: true } }).result;
+    expect(state.last).toEqual([[1], 1]);
+  });
+
   test("E32 a repeated key in one task is an error that names it", async () => {
     const graph = defineGraph({ name: "steps", state: Log })
       .nodes({

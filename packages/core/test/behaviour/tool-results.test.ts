@@ -129,6 +129,27 @@ test("S4.11 T31 an image in any of its spellings is stored and sent as one", asy
   expect(eventsOf(partial, "tool.update").map(({ partial: shown }) => shown.content)).toEqual([[image]]);
 });
 
+test("content of an unknown kind is an error that names it and the known ones, and failures keep what they say", async () => {
+  const answerTo = async (returned: unknown) => {
+    const done = await talk({ tools: [toolThat(() => returned)], turns: [[call("act")], ["ok"]] });
+    return [resultsOf(done)[0]?.error?.kind, textIn(answersIn(done)[0])];
+  };
+  expect(
+    await answerTo({
+      content: [
+        { type: "text", text: "Here:" },
+        { type: "video", url: "x" },
+      ],
+    }),
+  ).toEqual([
+    "invalid_output",
+    'The tool returned a content block of the unknown kind "video" (number 2); known are text, image, file, json, artifact.',
+  ]);
+  expect(await answerTo({ isError: true, content: ["no", "bread"] })).toEqual(["failed", '["no","bread"]']);
+  expect(await answerTo({ isError: true, error: { code: 7 } })).toEqual(["failed", '{"code":7}']);
+  expect(await answerTo({ isError: true })).toEqual(["failed", "The tool failed without saying why"]);
+});
+
 test("S1.71 what the other side said besides is kept for programs, and not sent", async () => {
   const store = memoryStore();
   const run = () => ({ content: "x", provider: { requestId: "SENTINEL-7" }, usage: { inputTokens: 5 } });

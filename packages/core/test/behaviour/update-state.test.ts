@@ -19,6 +19,7 @@ import {
   START,
   type Store,
   sends,
+  subgraph,
   task,
   updateState,
 } from "../../src/index.ts";
@@ -170,4 +171,92 @@ test("E45 a thread that waits, failed or has finished is written to; one that ru
     if (type === "task.started") void failureOf(updateState(graph, { store, thread: "b", as: "ask" }), "thread_busy");
   });
   await busy.result;
+});
+
+test("E45 pending tasks that an update does not speak of keep their ids and questions, and what is recorded of them", async () => {
+  const done: string[] = [];
+  const act = (key: string): string => `${done.push(key)} done`;
+  let broken = true;
+  const inner = defineGraph({
+    name: "inner",
+    state: defineState({ said: list(z.string()) }),
+    interrupts: { in: z.string() },
+  })
+    .nodes({
+      first: async (_state, { step }) => ({
+        said: [await step("call", ({ idempotencyKey }) => act(idempotencyKey), { effect: "once" })],
+      }),
+      ask: async (_state, { interrupt }) => ({ said: [await interrupt("in")] }),
+    })
+    .edges({ [START]: "first", first: "ask", ask: END });
+  const graph = defineGraph({
+    name: "beside",
+    state: defineState({ log: list(z.string()) }),
+    interrupts: { ok: z.string(), other: z.string(), in: z.string() },
+  })
+    .nodes({
+      pay: async (_state, { step }) => {
+        const paid = await step("pay", ({ idempotencyKey }) => act(idempotencyKey), { effect: "once" });
+        return { log: [paid] };
+      },
+      fail: () => {
+        if (broken) throw new Error("down");
+        return { log: ["mended"] };
+      },
+      ask: async (_state, { interrupt }) => ({ log: [await interrupt("ok")] }),
+      also: async (_state, { interrupt }) => ({ log: [await interrupt("other")] }),
+      deep: subgraph(inner, { input: () => ({}), output: ({ said }) => ({ log: said }) }),
+      next: () => ({ log: ["next"] }),
+    })
+    .edges({
+      [START]: ["pay", "fail", "ask", "also", "deep"],
+      ask: "next",
+      pay: END,
+      fail: END,
+      also: END,
+      deep: END,
+      next: END,
+    });
+  const store = memoryStore();
+  const at = { store, thread: "t" };
+  await failureOf(run(graph, at).result, "node_failed");
+  const before = await getState(graph, at);
+  expect(before.interrupts.map(({ key }) => key)).toEqual(["ok", "other", "deep.in"]);
+  await updateState(graph, { ...at, as: "ask", values: { log: ["said by an update"] } });
+  await updateState(graph, { ...at, as: "next", values: { log: ["next by an update"] } });
+  const after = await getState(graph, at);
+  expect(after.interrupts.map(({ id }) => id)).toEqual(before.interrupts.slice(1).map(({ id }) => id));
+  expect(after.next).toEqual(["pay", "fail", "also", "deep"]);
+  broken = false;
+  const late = await failureOf(resume(graph, { ...at, answers: { ok: "late" } }).result, "already_answered");
+  expect(late.details).toMatchObject({ answeredBy: "updateState" });
+  const end = await resume(graph, { ...at, answers: { other: "also", "deep.in": "deep" } }).result;
+  expect(end.state.log).toEqual([
+    "said by an update",
+    "next by an update",
+    "1 done",
+    "mended",
+    "also",
+    "2 done",
+    "deep",
+  ]);
+  expect(done).toEqual(["t/main/0:0/pay", "t/main/0:4/0:0/call"]);
+});
+
+test("E50 a question that an update has closed parks no run under a graph that does not ask it any more", async () => {
+  const asks = (name: string) => {
+    const interrupts = { [name]: z.string(), two: z.string() };
+    return defineGraph({ name: "asks", state: defineState({ log: list(z.string()) }), interrupts })
+      .nodes({
+        one: async (_state, { interrupt }) => ({ log: [await interrupt(name)] }),
+        two: async (_state, { interrupt }) => ({ log: [await interrupt("two")] }),
+      })
+      .edges({ [START]: ["one", "two"], one: END, two: END });
+  };
+  const store = memoryStore();
+  const at = { store, thread: "t" };
+  await run(asks("before"), at).result;
+  await updateState(asks("before"), { ...at, as: "one", values: { log: ["one"] } });
+  const end = await resume(asks("after"), { ...at, answers: { two: "two" } }).result;
+  expect(end.state.log).toEqual(["one", "two"]);
 });

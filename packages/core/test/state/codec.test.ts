@@ -74,6 +74,7 @@ test.each([
   ["infinities", [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]],
   ["-0", -0],
   ["undefined in objects and lists", { a: undefined, b: [undefined, 1] }],
+  ["a list with holes", { board: Object.assign(new Array(9), { 1: "x", 4: undefined }), none: new Array(2) }],
   ["URL", new URL("https://a.example/?q=%20#x")],
   ["RegExp", /a"b\/c/giu],
   ["ArrayBuffer", new Uint8Array([0, 255, 7]).buffer],
@@ -163,7 +164,7 @@ test("objects that look like the format itself are data", () => {
   for (const value of [
     { $: "date", v: 1 },
     { $: "nobody knows", v: { $: "map", v: [] } },
-    { toJSON: 1, a: [{ $: undefined }] },
+    { toJSON: 1, a: [{ $: undefined }, { $: "hole" }] },
     '{"$":"date","v":1}',
   ])
     expect(same(again(value), value)).toBe(true);
@@ -190,6 +191,7 @@ describe("E48 fails closed, with the path", () => {
     ["a promise", [Promise.resolve()], "0", "Promise"],
     ["a weak map", { a: new WeakMap() }, "a", "WeakMap"],
     ["a function inside an error", { e: Object.assign(new Error("x"), { retry: () => 1 }) }, "e.retry", "function"],
+    ["a match of a regular expression", { found: ["a=1".match(/(?<key>\w)=/)] }, "found.0", "match"],
     ["a function inside a set", { s: new Set([() => 1]) }, "s.0", "function"],
   ])("%s", async (_name, value, path, said) => {
     const error = await failureOf(() => plainCodec.encode(value, 'the channel "notes"'), "unencodable_value");
@@ -232,6 +234,7 @@ test("R1 nothing that a text names is constructed: unknown tags and broken texts
     '{"$":"url","v":"::"}',
     '{"$":"regexp","v":["(",""]}',
     '{"$":"error","v":1}',
+    '{"$":"hole"}',
   ]) {
     await failureOf(() => plainCodec.decode(text), "store_corrupt");
   }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { initialState, restoreState, stateWriter } from "../../src/checkpoint/saved-state.ts";
+import { deltaOf, initialState, restoreState, stateWriter } from "../../src/checkpoint/saved-state.ts";
 import { planOf } from "../../src/compile/plan.ts";
 import {
   applyDelta,
@@ -142,6 +142,28 @@ test("a recipe that a schema corrects is saved corrected", () => {
   ]);
   expect(state["user"]).toEqual({ name: "x" });
   expect(applyDelta(before["user"], deltas["user"]!)).toEqual({ name: "x" });
+});
+
+test("E48 holes of a list stay holes, through patches and where a recipe makes them", () => {
+  const Board = defineState({ cells: z.custom<unknown[]>().default([]) });
+  const graph = defineGraph({ name: "board", state: Board })
+    .nodes({ a: () => undefined })
+    .edges({ [START]: "a", a: END });
+  const after = (before: unknown[], recipe: (draft: { cells: unknown[] }) => void) => {
+    const outcome = readReturn(planOf(graph), "a", { cells: before }, update(recipe));
+    const { state, deltas } = superstep(planOf(graph), 1, { state: { cells: before }, joins: {} }, [
+      { task: { id: "1:0", node: "a" }, outcome },
+    ]);
+    const [row] = stateWriter(Board.channels, plainCodec, []).rows(deltas, state);
+    const saved = row === undefined ? undefined : deltaOf(plainCodec, row);
+    return { state: state["cells"], saved: saved && applyDelta(before, saved) };
+  };
+  const moved = after(Object.assign(new Array(3), { 0: "o" }), (draft) => void Object.assign(draft.cells, { 2: "x" }));
+  expect(moved.state).toStrictEqual(Object.assign(new Array(3), { 0: "o", 2: "x" }));
+  expect(moved.saved).toStrictEqual(moved.state);
+  const grown = after(["o"], (draft) => void Object.assign(draft.cells, { 3: "x" }));
+  expect(grown.state).toStrictEqual(Object.assign(new Array(4), { 0: "o", 3: "x" }));
+  expect(grown.saved).toStrictEqual(grown.state);
 });
 
 test("a recipe may change a map, which is saved whole", () => {

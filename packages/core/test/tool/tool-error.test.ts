@@ -25,6 +25,12 @@ describe("an error of a tool", () => {
       for (const other of ["retry", "repair", "fail", "control"] as const)
         expect(new ToolError(kind, "x", { disposition: other })).toMatchObject({ kind, disposition: other });
     }
+    for (const wrong of ["weird", "toString", "", undefined, 7]) {
+      expect(() => new ToolError(wrong as never, "no bread")).toThrow(/invalid_option.*"?no bread"?.*kind.*not_found/);
+      const options = { disposition: wrong as never };
+      if (wrong !== undefined)
+        expect(() => new ToolError("failed", "no bread", options)).toThrow(/invalid_option.*disposition.*repair/);
+    }
     expectTypeOf<ToolErrorDisposition>().toEqualTypeOf<"retry" | "repair" | "fail" | "control">();
   });
 });
