@@ -118,7 +118,9 @@ test("edit_file makes all edits or none, each judged against the file as it was"
   ];
   expect(refused.map(({ isError }) => isError)).toEqual([true, true, true, true]);
   expect(refused.map(({ text }) => text)).toEqual([
-    expect.stringMatching(/^The old text of edit 2 stands in the file 3 times, in lines 1, 2, 3\..* Nothing was changed\.$/),
+    expect.stringMatching(
+      /^The old text of edit 2 stands in the file 3 times, in lines 1, 2, 3\..* Nothing was changed\.$/,
+    ),
     expect.stringMatching(/^The old text of edit 2 does not stand in the file\..* Nothing was changed\.$/),
     "Two edits overlap. Make one of them. Nothing was changed.",
     "The old text equals the new one. Nothing was changed.",
