@@ -33,7 +33,7 @@ export interface RateGate {
   readonly keep: (turn: Turn) => void;
   /** The turn begins now. */
   readonly begin: (turn: Turn, now: number) => void;
-  /** Give a turn back that has not begun. */
+  /** Give a turn back for which nothing went out. */
   readonly giveBack: (turn: Turn) => void;
 }
 

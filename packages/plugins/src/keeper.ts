@@ -53,6 +53,7 @@ export function keeper<Kept extends Life>(first: Kept, options: KeeperOptions<Ke
   let replacing = 0;
   let isClosed = false;
   let busy: Promise<unknown> | undefined;
+  let stopAsking = (): void => undefined;
 
   const atWork = (): Kept | undefined => (replacing === 0 && last.isAlive() ? last : undefined);
 
@@ -67,11 +68,24 @@ export function keeper<Kept extends Life>(first: Kept, options: KeeperOptions<Ke
     return turn;
   };
 
+  /** What somebody else decides, who may take long, or end it meanwhile: nothing where it is to end or to be replaced. */
+  const unlessEnding = async <Value>(decide: () => Promise<Value>): Promise<Value | undefined> => {
+    if (isClosed || replacing > 0) return undefined;
+    const ended = new Promise<undefined>((resolve) => {
+      stopAsking = () => resolve(undefined);
+    });
+    return Promise.race([decide(), ended]);
+  };
+
+  /** Where it is to end or to be replaced meanwhile, what was asked for comes after. */
   const anew = async (): Promise<void> => {
-    if (mayStart !== undefined && !(await mayStart())) throw untrusted();
+    const isTrusted = await unlessEnding(mayStart ?? (async () => true));
+    if (isTrusted === undefined) return;
+    if (!isTrusted) throw untrusted();
     restarts += 1;
-    last = await startAnew(last).catch(unavailable);
-    await begun?.(last);
+    const next = await startAnew(last).catch(unavailable);
+    last = next;
+    if (begun !== undefined) await unlessEnding(() => begun(next));
   };
 
   return {
@@ -102,6 +116,7 @@ export function keeper<Kept extends Life>(first: Kept, options: KeeperOptions<Ke
       isClosed = false;
       restarts = 0;
       replacing += 1;
+      stopAsking();
       return inTurn(async () => {
         try {
           await last.close();
@@ -113,6 +128,7 @@ export function keeper<Kept extends Life>(first: Kept, options: KeeperOptions<Ke
     },
     close: () => {
       isClosed = true;
+      stopAsking();
       return inTurn(() => last.close());
     },
   };

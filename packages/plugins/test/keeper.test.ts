@@ -168,3 +168,22 @@ test("a call that waits for a restart gets the last of several, and none while o
   await Promise.all([it.restart(async () => live()), it.close()]);
   expect(await said(it)).toBe("unavailable: The thing was closed.");
 });
+
+test("a close or a restart waits for nobody who is asked about a start, who may also be the one that closes it", async () => {
+  const never = new Promise<never>(() => undefined);
+  const asking = kept({ mayStart: () => never });
+  asking.endLast();
+  const call = said(asking.it);
+  await asking.it.close();
+  expect([await call, asking.lives.length]).toEqual(["unavailable: The thing was closed.", 1]);
+
+  const begun = kept({ begun: () => (begun.lives.length === 2 ? begun.it.close() : never) });
+  begun.endLast();
+  expect(await said(begun.it)).toBe("unavailable: The thing was closed.");
+  expect(begun.it.last.isAlive()).toBe(false);
+  await begun.it.restart(async () => begun.live());
+  begun.endLast();
+  const other = said(begun.it);
+  await begun.it.restart(async () => begun.live());
+  expect(await other).toBe(begun.it.last.number);
+});

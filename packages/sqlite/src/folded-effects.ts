@@ -4,7 +4,11 @@
  */
 import { crc32 } from "node:zlib";
 import type { EffectRow } from "@statewright/core";
+import type { Database } from "better-sqlite3";
+import type { LineAt } from "./cuts.ts";
 import { corrupt } from "./errors.ts";
+import { keyAt } from "./schema.ts";
+import { effectPayload } from "./sealed-rows.ts";
 
 /** The columns of a checkpoint that say what it folded; null where it folded nothing, or where that has rows of its own. */
 export interface FoldedColumns {
@@ -38,9 +42,12 @@ type Folded = readonly [step: number, ...effects: readonly FoldedEffect[]];
 
 export const nothingFolded: FoldedColumns = { effects: null, effects_sum: null };
 
-/** Whether all that is left of an effect after its step can stand in the row of a checkpoint. */
-export function isToldOnly({ effect, args }: EffectRow): boolean {
-  return effect !== "once" && args === undefined;
+/** What no row takes in a key. */
+export const loneSurrogate: RegExp = /\p{Surrogate}/u;
+
+/** Whether all that is left of an effect after its step can stand in the row of a checkpoint. Names that rows refuse are left to them. */
+export function isToldOnly({ effect, args, task, key }: EffectRow): boolean {
+  return effect !== "once" && args === undefined && !loneSurrogate.test(task) && !loneSurrogate.test(key);
 }
 
 export function foldedColumns(place: FoldedPlace, step: number, effects: readonly EffectRow[]): FoldedColumns {
@@ -65,20 +72,62 @@ export function readFolded(place: FoldedPlace, { effects, effects_sum: sum }: Fo
       branch: place.line,
     });
   const [step, ...rows] = JSON.parse(effects) as Folded;
-  return rows.map(([task, key, kind, name, effect, state, attempts, startedAt, endedAt, stage, idempotencyKey]) => ({
-    step,
-    task,
-    key,
-    kind,
-    name,
-    effect,
-    state,
-    attempts,
-    idempotencyKey: idempotencyKey ?? usualKey(place, task, key),
-    startedAt,
-    ...(endedAt === null ? {} : { endedAt }),
-    ...(stage === null ? {} : { stage }),
-  }));
+  // Of several with one place the last counts, as in rows.
+  const byPlace = new Map<string, EffectRow>();
+  for (const [task, key, kind, name, effect, state, attempts, startedAt, endedAt, stage, idempotencyKey] of rows)
+    byPlace.set(JSON.stringify([task, key]), {
+      step,
+      task,
+      key,
+      kind,
+      name,
+      effect,
+      state,
+      attempts,
+      idempotencyKey: idempotencyKey ?? usualKey(place, task, key),
+      startedAt,
+      ...(endedAt === null ? {} : { endedAt }),
+      ...(stage === null ? {} : { stage }),
+    });
+  return [...byPlace.values()];
+}
+
+/**
+ * The effects that checkpoints of a line folded, those above `after` up to `at`, get rows of their own where their step is not
+ * before `firstStep`: their checkpoints are about to go, and they stay.
+ */
+export function createUnfolding(db: Database): (place: LineAt, after: number, at: number, firstStep: number) => void {
+  const foldedBetween = db.prepare<[number, number, number], FoldedColumns & { checkpoint: number }>(
+    "SELECT key & 0xffffff AS checkpoint, effects, effects_sum FROM checkpoints WHERE key > ? AND key <= ?" +
+      " AND step > ? AND (effects IS NOT NULL OR effects_sum IS NOT NULL) ORDER BY key",
+  );
+  const addEffect = db.prepare(
+    "INSERT INTO effects (branch, step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, sum)" +
+      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (branch, step, task, call) DO NOTHING",
+  );
+  return ({ thread, line, seals }, after, at, firstStep) => {
+    for (const columns of foldedBetween.all(keyAt(line.key, after), keyAt(line.key, at), firstStep))
+      for (const row of readFolded({ thread, line: line.name, checkpoint: columns.checkpoint }, columns)) {
+        if (row.step < firstStep) continue;
+        const { step, task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, stage } = row;
+        addEffect.run(
+          line.key,
+          step,
+          task,
+          key,
+          kind,
+          name,
+          effect,
+          state,
+          attempts,
+          idempotencyKey,
+          startedAt,
+          endedAt ?? null,
+          stage ?? null,
+          effectPayload(seals, line.name, row).sum,
+        );
+      }
+  };
 }
 
 function usualKey({ thread, line }: FoldedPlace, task: string, key: string): string {

@@ -808,7 +808,7 @@ export function createReader(
       const seals = sealsOf(thread);
       const own = rows.map((columns) => readEffect(seals, { thread, line: line.name }, columns));
       const told = folded(thread, line, step);
-      return told.length === 0 ? own : [...told, ...own].sort((one, other) => one.step - other.step);
+      return told.length === 0 ? own : merged(told, own);
     },
     interrupts: (thread, branch) => {
       const line = lineByName.get(thread, branch);
@@ -864,6 +864,13 @@ export function createReader(
       );
     },
   };
+}
+
+/** Effects of both by their steps; of several with one place the last counts. */
+function merged(told: readonly EffectRow[], own: readonly EffectRow[]): readonly EffectRow[] {
+  const effects = new Map<string, EffectRow>();
+  for (const row of [...told, ...own]) effects.set(JSON.stringify([row.step, row.task, row.key]), row);
+  return [...effects.values()].sort((one, other) => one.step - other.step);
 }
 
 /** What was written is not there any more, or its key is not given: the other threads are not in that state. */

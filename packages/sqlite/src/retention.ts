@@ -6,6 +6,7 @@
 import { type CutDelta, type PruneWrite, retentionRules, storeRules } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import type { Cuts } from "./cuts.ts";
+import { createUnfolding } from "./folded-effects.ts";
 import type { Reader } from "./reader.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
 import type { Eraser } from "./thread-tables.ts";
@@ -70,6 +71,7 @@ export function createRetention(
       "SELECT 1 FROM branches INDEXED BY branches_by_origin WHERE parent = ? AND origin > ? AND origin <= ? LIMIT 1",
     )
     .pluck();
+  const unfold = createUnfolding(db);
   const oldestOf = db.prepare<[number, number], { key: number; step: number }>(
     "SELECT key, step FROM checkpoints WHERE key BETWEEN ? AND ? ORDER BY key LIMIT 1",
   );
@@ -183,6 +185,12 @@ export function createRetention(
     const before = cuts.deltas(place, after, at);
     const deltas = [...byChannel(before).values()].flatMap((rows) => write.merge(rows));
     cuts.put(place, after, { id: at, seq: last.seq, deltas }, { hash: last.hash, before });
+    // The oldest that is left may stand before or after what goes.
+    const { step = Number.POSITIVE_INFINITY } =
+      oldestOf.get(keyAt(line.key, 0), keyAt(line.key, after)) ??
+      oldestOf.get(keyAt(line.key, at + 1), keyAt(line.key, largestCheckpoint)) ??
+      {};
+    unfold(place, after, at, step);
     dropCheckpoints.run(keyAt(line.key, after), keyAt(line.key, at));
     if (storeRules.isChildLine(line.name)) dropIds.run(keyAt(thread, after), keyAt(thread, at), line.key);
   }

@@ -26,7 +26,7 @@ import type { Database } from "better-sqlite3";
 import type { Artifacts } from "./artifacts.ts";
 import { createCuts, keptHash } from "./cuts.ts";
 import { corrupt } from "./errors.ts";
-import { type FoldedColumns, foldedColumns, isToldOnly, nothingFolded } from "./folded-effects.ts";
+import { type FoldedColumns, foldedColumns, isToldOnly, loneSurrogate, nothingFolded } from "./folded-effects.ts";
 import { createLetters } from "./letters.ts";
 import type { LongTermTable } from "./long-term.ts";
 import type { Owner } from "./owner.ts";
@@ -883,8 +883,6 @@ function threadFull(thread: string): StatewrightError {
     place: { thread },
   });
 }
-
-const loneSurrogate = /\p{Surrogate}/u;
 
 /** SQLite keeps text as UTF-8, in which two different halves of a surrogate pair become the same bytes (rule R4). */
 function wellFormed(name: string): string {

@@ -123,6 +123,18 @@ describe("commits of one moment", () => {
     expect(await itemsOf(store, "a")).toEqual(["1", "2"]);
   });
 
+  test("an effect whose key is not well-formed text is refused, whether it has a row of its own or not", async () => {
+    const store = open();
+    const a = await claimed(store, "a");
+    const told: string[] = [];
+    queue(store, superstep("a", a, 1), "first", told);
+    const effects = [{ ...effect(1, "pure"), key: "\ud800" }];
+    queue(store, { ...superstep("a", a, 2), effects }, "bad", told);
+    queue(store, superstep("a", a, 2), "good", told);
+    world.turn();
+    expect(told).toEqual(["first", "bad invalid_id", "good"]);
+  });
+
   test("a listener that throws keeps nobody else from being told", async () => {
     const store = open();
     const a = await claimed(store, "a");

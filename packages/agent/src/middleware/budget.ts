@@ -41,8 +41,8 @@ export function budget(options: BudgetOptions): Middleware {
 
   /** What was spent in the run, or on the thread, by now. */
   const spentIn = (ledger: BudgetLedger, run: string, reserved: boolean): BudgetSpent => {
-    // What this very request has entered or reserved, in a pass that was cut short, does not count against it.
-    const spent = ledger.value({ reserved, without: ["turn", "usage"] });
+    // What this very request or call has entered or reserved, when it was asked about before, does not count against it.
+    const spent = ledger.value({ reserved, without: ["turn", "usage", "call"] });
     return per === "run" && spent.run !== run ? nothingSpent(run) : spent;
   };
 

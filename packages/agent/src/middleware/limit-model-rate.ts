@@ -63,10 +63,12 @@ export function limitModelRate(options: LimitModelRateOptions): Middleware {
       passed.push(pass);
       passedBy.set(outgoing, passed);
       await passTogether(passed, runtime);
+      if (runtime.signal.aborted && pass.turn !== undefined) gate.giveBack(pass.turn);
       runtime.signal.throwIfAborted();
-      return (usage) => {
+      return (usage, wentOut) => {
         const { inputTokens, outputTokens = 0 } = usage ?? {};
-        if (pass.turn !== undefined && tokens !== undefined && inputTokens !== undefined)
+        if (pass.turn !== undefined && !wentOut) gate.giveBack(pass.turn);
+        else if (pass.turn !== undefined && tokens !== undefined && inputTokens !== undefined)
           pass.turn.tokens = inputTokens + outputTokens;
       };
     },

@@ -43,22 +43,23 @@ export function limitRate(options: LimitRateOptions): Middleware {
     });
   const limited = tools === undefined ? undefined : new Set(tools);
   const gate = rateGate({ calls, perMs });
+  /** The calls that have a turn, by the signal of their task: one whose arguments change is asked about again. */
+  const begun: WeakMap<AbortSignal, Set<string>> = new WeakMap();
   return defineMiddleware({
     name: "limitRate",
     required: true,
     asks: [],
     beforeTool: async ({ call }, runtime) => {
       if (limited?.has(call.name) === false) return undefined;
-      if (over === "wait") {
-        await gate.wait(runtime);
-        return undefined;
-      }
-      const turn = gate.take(runtime.clock.now());
+      const ofTask = begun.get(runtime.signal) ?? new Set();
+      if (ofTask.has(call.id)) return undefined;
+      const turn = over === "wait" ? await gate.wait(runtime) : gate.take(runtime.clock.now());
       if (typeof turn === "number")
         throw new ToolError("limit", `Too many calls of "${call.name}". Try again in ${turn} ms.`, {
           disposition: "repair",
           retryAfterMs: turn,
         });
+      begun.set(runtime.signal, ofTask.add(call.id));
       return undefined;
     },
   });

@@ -6,6 +6,7 @@ import {
   type Model,
   type ModelHookRuntime,
   memoryStore,
+  modify,
   type RunEvent,
   StatewrightError,
   type Store,
@@ -22,6 +23,7 @@ import {
 } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { desk, noting } from "../support/desk.ts";
 
 const prices = { scripted: { input: 1, output: 10, cacheRead: 0.1 }, small: { input: 0.5, output: 1 } };
 const spends = (inputTokens: number, outputTokens: number) => ({ usage: { inputTokens, outputTokens } });
@@ -138,6 +140,15 @@ describe("a limit", () => {
   test("of tool calls that is just used up lets the model answer", async () => {
     const agent = under({ budget: { toolCalls: 1 }, script: [work, say("done")] });
     expect((await agent.run()).ended).toEqual({ by: "answer" });
+  });
+
+  test("of tool calls counts a call once whose arguments change, so that it is asked about again", async () => {
+    const log: string[] = [];
+    const working = noting(log, "ping");
+    const middleware = [budget({ toolCalls: 1 }), { name: "louder", beforeTool: () => modify({ text: "A" }) }];
+    const agent = desk({ tools: [working], middleware, script: [call("ping", { text: "a" }), say("done")] });
+    const { status } = await agent.run().result;
+    expect([status, log]).toEqual(["done", ["ping A"]]);
   });
 
   test("of tokens counts input and output", async () => {

@@ -229,6 +229,27 @@ test("limits that stand in another order elsewhere wait for each other and all g
   expect(world.timers).toBe(0);
 });
 
+test("a request that another hook keeps from going out has taken no turn", async () => {
+  const world = virtualClock();
+  let isShut = true;
+  const gate: Middleware = {
+    name: "gate",
+    required: true,
+    // It stands outside of the limit, and is asked after it.
+    inherited: true,
+    beforeRequest: () => {
+      if (isShut) throw new Error("shut");
+    },
+  };
+  const { ask, log } = office([gate, limitModelRate({ requests: 1, perMs: 1_000 })], world);
+  await expect(ask("a").result).rejects.toThrow("shut");
+  isShut = false;
+  const { result } = ask("b");
+  await world.settle();
+  expect(log).toEqual(["b 0"]);
+  expect((await result).status).toBe("done");
+});
+
 test("rates that are none are refused", () => {
   for (const options of [{}, { requests: 0 }, { tokens: 1.5 }, { requests: 1, perMs: 0 }, { requests: 1, perMs: 1e12 }])
     expect(() => limitModelRate(options), JSON.stringify(options)).toThrow(/invalid_option/);

@@ -1,4 +1,5 @@
 import { limitRate } from "@statewright/agent";
+import { modify } from "@statewright/core";
 import { call, say, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting } from "../support/desk.ts";
@@ -71,6 +72,20 @@ test("calls over the rate may be refused instead, with the time when to try agai
     "free done",
   ]);
   expect(log).toEqual(["ping a", "ping b", "free"]);
+});
+
+test("a call whose arguments change is asked about again, and takes one turn", async () => {
+  for (const over of ["wait", "refuse"] as const) {
+    const log: string[] = [];
+    const louder = { name: "louder", beforeTool: () => modify({ text: "A" }) };
+    const agent = desk({
+      tools: [noting(log, "ping")],
+      middleware: [limitRate({ calls: 1, perMs: 1_000, over }), louder],
+      script: [call("ping", { text: "a" }), say("ok")],
+    });
+    expect((await agent.run().result).status).toBe("done");
+    expect(log).toEqual(["ping A"]);
+  }
 });
 
 test("a rate that is none is refused", () => {

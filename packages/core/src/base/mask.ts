@@ -38,8 +38,10 @@ export function createMask(): Mask {
   return {
     see: (secret) => {
       if (secret.length < shortestSecret) return;
-      // As it is, as JSON has it within quotes, and as an address has it.
-      for (const text of [secret, JSON.stringify(secret).slice(1, -1), inAddress(secret)]) known.add(text);
+      // As it is, as JSON has it within quotes, also in a text of other JSON, and as addresses and forms have it.
+      const quoted = inQuotes(secret);
+      const form = new URLSearchParams([["", secret]]).toString().slice(1);
+      for (const text of [secret, quoted, inQuotes(quoted), inAddress(secret), form]) known.add(text);
     },
     hide: (value) => (known.size === 0 ? value : (hideFrom(value, secretsIn(known), new Map(), 0) as typeof value)),
   };
@@ -129,10 +131,20 @@ function isOfFormat(owner: Readonly<Record<string, unknown>>, key: string, item:
   return Object.hasOwn(formatWords, key) && formatWords[key]?.has(item) === true;
 }
 
+/** What is blotted out stays as it is, also where a secret is a part of those words. */
 function hideIn(text: string, secrets: readonly string[]): string {
   let hidden = text;
-  for (const secret of secrets) if (hidden.includes(secret)) hidden = hidden.replaceAll(secret, blot);
+  for (const secret of secrets)
+    if (hidden.includes(secret))
+      hidden = hidden
+        .split(blot)
+        .map((part) => part.replaceAll(secret, blot))
+        .join(blot);
   return hidden;
+}
+
+function inQuotes(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
 }
 
 function inAddress(text: string): string {

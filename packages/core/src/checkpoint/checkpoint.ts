@@ -41,6 +41,8 @@ export interface Caller {
 export interface Control {
   readonly machine: Json;
   readonly tasks: readonly Task[];
+  /** The first place in the step that no task has had; absent where it is that behind the tasks. */
+  readonly free?: number;
   /** Inputs of sent tasks, by index. */
   readonly inputs: readonly unknown[];
   /** Sources that have arrived at a join, by the join's target. */

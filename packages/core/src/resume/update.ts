@@ -4,7 +4,7 @@ import { checkId, freshId } from "../base/ids.ts";
 import { describeValue } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
-import type { CheckpointRow, Control, RunRow, Task } from "../checkpoint/checkpoint.ts";
+import type { CheckpointRow, RunRow, Task } from "../checkpoint/checkpoint.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
@@ -149,7 +149,7 @@ async function apply(
   const source = nodes.includes(START) ? "input" : "update";
   const began = session.world.clock.monotonic();
   const written = finished.map(({ task }) => task.node).filter((node) => node !== START);
-  const next = goesOn ? withPending(session, result, pending, await firstFree(session, saved)) : result;
+  const next = goesOn ? withPending(session, result, pending) : result;
   await commit(session, next, {
     nodes: written,
     source,
@@ -228,32 +228,27 @@ function keptTasks({ plan, control }: Session, nodes: readonly string[]): readon
  * The tasks that are still to run, and after them those that come next: all of them are tasks of the step at which the thread
  * stands. A node that both lead to runs once.
  */
-function withPending(session: Session, result: StepResult, pending: readonly Task[], free: number): StepResult {
+function withPending({ control, step }: Session, result: StepResult, pending: readonly Task[]): StepResult {
   const inputs = [...result.inputs];
   const plain = new Set(pending.flatMap(({ node, input }) => (input === undefined ? [node] : [])));
   const kept = pending.map((task): Task => {
     if (task.input === undefined) return task;
-    inputs.push(session.control.inputs[task.input]);
+    inputs.push(control.inputs[task.input]);
     return { ...task, input: inputs.length - 1 };
   });
   const added = result.tasks.filter(({ node, input }) => input !== undefined || !plain.has(node));
+  // Journal rows, questions and calls of inner graphs are found by the id of a task: none is given twice.
+  const free = control.tasks.reduce((first, { id }) => Math.max(first, placeOfTask(id) + 1), control.free ?? 0);
   return {
     ...result,
-    tasks: [...kept, ...added.map((task, index) => ({ ...task, id: `${session.step}:${free + index}` }))],
+    tasks: [...kept, ...added.map((task, index) => ({ ...task, id: `${step}:${free + index}` }))],
+    free: free + added.length,
     inputs,
   };
 }
 
-/** The first place in the step that no task has had: journal rows, questions and calls of inner graphs are found by it. */
-async function firstFree({ step, control, run }: Session, { store, codec, claim }: Saved): Promise<number> {
-  let { tasks } = control;
-  let free = 0;
-  for (let row = claim.head; row?.step === step; ) {
-    for (const { id } of tasks) free = Math.max(free, Number(id.slice(id.indexOf(":") + 1)) + 1);
-    row = row.parent === undefined ? undefined : await store.checkpoint(run.thread, row.parent);
-    if (row !== undefined) ({ tasks } = codec.decode(row.control) as Control);
-  }
-  return free;
+function placeOfTask(id: string): number {
+  return Number(id.slice(id.indexOf(":") + 1));
 }
 
 /** The questions of tasks that are done with the update: what it writes stands in place of their answers. */

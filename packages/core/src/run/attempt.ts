@@ -78,7 +78,7 @@ export function runAttempt(
       const saved = needStore(session, task, asking.key, asking.payload);
       const row = questionRow(session, task, asking);
       const asked = saved.interrupts.get(row.id);
-      const known = asked?.about === row.about ? asked : undefined;
+      const known = asked !== undefined && isSameQuestion(asked, row) ? asked : undefined;
       if (known?.answer !== undefined)
         return { answer: deepFreeze(saved.codec.decode(known.answer)), expired: known.expiredAt !== undefined };
       if (known?.expiredAt !== undefined) throw expired(session, known);
@@ -202,6 +202,11 @@ export function needStore(session: Session, task: Task, key: string, payload: un
 
 function onExpireOf({ onExpire }: InterruptRow): Pick<InterruptRow, "onExpire"> {
   return onExpire === undefined ? {} : { onExpire };
+}
+
+/** What is asked about the same under another key is asked of other people. */
+function isSameQuestion(asked: InterruptRow, { about, key }: InterruptRow): boolean {
+  return asked.about === about && (about === undefined || asked.key === key);
 }
 
 /** The row of a question. An inner graph's stands with the task of the outermost one, whose resume brings the answer. */

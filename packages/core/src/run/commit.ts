@@ -139,6 +139,7 @@ export async function commit(session: Session, result: StepResult, facts: Commit
   const control: Control = {
     machine: snapshot.value,
     tasks: result.tasks,
+    ...(result.free === undefined ? {} : { free: result.free }),
     inputs: result.inputs,
     joins: result.joins,
     ...(result.held === undefined ? {} : { held: result.held }),

@@ -276,10 +276,14 @@ function respond(call: CallAtWork, output: unknown): ToolResult {
   }
 }
 
-/** What a hook asks, apart from the arguments that it shows: a question with another reason is another question. */
-function questionOf({ name }: Middleware, { key, payload }: Interrupt, { toolCall }: CallAtWork): string {
+/** What a hook asks, apart from the arguments that it shows: one with another reason, or another time, is another question. */
+function questionOf(
+  { name }: Middleware,
+  { key, payload, expiresMs, onExpire }: Interrupt,
+  { toolCall }: CallAtWork,
+): string {
   const shown = isPlainObject(payload) && payload["args"] === toolCall.args ? { ...payload, args: null } : payload;
-  return JSON.stringify([name, key, shown]);
+  return JSON.stringify([name, key, shown, expiresMs, onExpire]);
 }
 
 function digestOf({ session, toolCall }: CallAtWork): string | undefined {

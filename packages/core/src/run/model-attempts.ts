@@ -128,21 +128,21 @@ export function modelAttempts(
           await recordAsked(session, task, key, lost, model.id);
           scope.signal().throwIfAborted();
         } catch (error) {
-          ended?.(undefined);
+          ended?.(undefined, false);
           throw error;
         }
       let thrown: unknown;
       try {
         const reply = await once(model, request);
         answered = { model, reply };
-        ended?.(reply.usage);
+        ended?.(reply.usage, true);
         if (lost.length > 0) forgetLost(session, task, key);
         const said = notes();
         return said === silent ? reply : { ...reply, ...said };
       } catch (error) {
         thrown = error;
       }
-      ended?.(failureOf(thrown).usage);
+      ended?.(failureOf(thrown).usage, true);
       const signal = scope.signal();
       if (signal.aborted || scope.ended()) throw thrown;
       const kind = modelFailureKind(thrown) ?? "other";

@@ -244,7 +244,11 @@ function unfitStep(
   try {
     if (typeof work !== "function")
       throw unfit(session, task, `the step "${key}"`, work, "Give a function that does it");
-    if (Object.keys(options).length > 0) checkStepOptions(task, key, options);
+    if (Object.keys(options).length === 0) return undefined;
+    checkStepOptions(task, key, options);
+    const { name = key } = options;
+    if (typeof name !== "string" || half.test(name))
+      throw unfit(session, task, `a name for the step "${key}"`, name, "Give a text of whole characters");
     return undefined;
   } catch (error) {
     return Promise.reject(error);

@@ -1,6 +1,5 @@
 /** Calls hooks before each request to a model goes out, and tells them of its end. */
 import { describeThrown } from "../base/errors.ts";
-import type { Usage } from "../model/message.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
 import type { Middleware, OutgoingRequest, RequestEnded } from "../tool/middleware.ts";
 import { callHook } from "./call-hook.ts";
@@ -26,8 +25,8 @@ async function callEach(
   // One for all hooks: those that wait for each other know a request by it.
   const outgoing: OutgoingRequest = { model: id, request };
   const told: RequestEnded[] = [];
-  const tellAll = (usage: Usage | undefined): void => {
-    for (const ended of told) ended(usage);
+  const tellAll: RequestEnded = (usage, wentOut) => {
+    for (const ended of told) ended(usage, wentOut);
   };
   try {
     for (const hooks of middleware) {
@@ -40,7 +39,7 @@ async function callEach(
     }
   } catch (error) {
     // The request does not go out: what the hooks before have taken for it, they give back.
-    tellAll(undefined);
+    tellAll(undefined, false);
     throw error;
   }
   return tellAll;
@@ -48,9 +47,9 @@ async function callEach(
 
 /** What it throws comes too late for the request: it is logged. */
 function logged({ world }: Session, { name }: Middleware, ended: RequestEnded): RequestEnded {
-  return (usage) => {
+  return (usage, wentOut) => {
     try {
-      ended(usage);
+      ended(usage, wentOut);
     } catch (cause) {
       world.log("warn", `the middleware "${name}" failed at the end of a request: ${describeThrown(cause)}`);
     }

@@ -20,6 +20,7 @@ export interface StepResult {
   readonly state: State;
   readonly deltas: Readonly<Record<string, Delta>>;
   readonly tasks: readonly Task[];
+  readonly free?: Control["free"];
   readonly inputs: readonly unknown[];
   readonly joins: Control["joins"];
   readonly held?: Control["held"];

@@ -125,8 +125,8 @@ export interface OutgoingRequest {
   readonly request: ModelRequest;
 }
 
-/** Told when a request has come to its end: what it is known to have used. */
-export type RequestEnded = (usage: Usage | undefined) => void;
+/** Told when a request has come to its end: what it is known to have used, and whether it went out at all. */
+export type RequestEnded = (usage: Usage | undefined, wentOut: boolean) => void;
 
 type Awaitable<Value> = Value | Promise<Value>;
 

@@ -2,6 +2,8 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  approval,
+  type BeforeToolDecision,
   defineGraph,
   defineMiddleware,
   defineTool,
@@ -29,6 +31,7 @@ import {
   toolLoop,
   user,
 } from "../support/tool-loop.ts";
+import { virtualWorld } from "../support/virtual-world.ts";
 
 type BeforeTool = NonNullable<Parameters<typeof defineMiddleware>[0]["beforeTool"]>;
 const hook = (name: string, beforeTool: BeforeTool) => defineMiddleware({ name, beforeTool });
@@ -300,6 +303,43 @@ describe("R12 an approval", () => {
     expect(questions(await same.again().result)[0]?.payload).toMatchObject({ args: { cents: 8 } });
     await same.again({ approve: true }).result;
     expect(ran).toEqual([8]);
+  });
+});
+
+describe("a yes counts for who asked", () => {
+  const under = (name: string, asks: () => BeforeToolDecision | undefined) =>
+    defineMiddleware({ name, interrupts: { [name]: approval }, beforeTool: asks });
+
+  test("and not, after a change of policy, for another who asks under another key", async () => {
+    const { tools, ran } = shop();
+    let isWatched = true;
+    const payload = { reason: "it spends" };
+    const middleware = [
+      under("boss", () => (isWatched ? { action: "interrupt", key: "boss", payload } : undefined)),
+      under("lawyer", () => ({ action: "interrupt", key: "lawyer", payload })),
+    ];
+    const interrupts = { boss: approval, lawyer: approval };
+    const loop = toolLoop({ tools, middleware, turns, interrupts });
+    expect(questions(await loop.start().result).map(({ key }) => key)).toEqual(["boss"]);
+    isWatched = false;
+    expect(questions(await loop.again({ boss: true }).result).map(({ key }) => key)).toEqual(["lawyer"]);
+    expect(ran).toEqual([]);
+    expect([(await loop.again({ lawyer: true }).result).status, ran]).toEqual(["done", [8]]);
+  });
+
+  test("and one that was given because nobody answered, for nobody who waits longer", async () => {
+    const { tools, ran } = shop();
+    const world = virtualWorld();
+    const middleware = [
+      hook("ask", ({ call: made }) => interruptFor(made, "it spends", { expiresMs: 1_000, onExpire: "allow" })),
+      ask,
+    ];
+    const loop = toolLoop({ tools, middleware, turns, world });
+    await loop.start().result;
+    await world.advance(2_000);
+    expect(questions(await loop.again().result)).toHaveLength(1);
+    expect(ran).toEqual([]);
+    expect([(await loop.again({ approve: true }).result).status, ran]).toEqual(["done", [8]]);
   });
 });
 

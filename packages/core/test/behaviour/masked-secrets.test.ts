@@ -208,6 +208,24 @@ describe("secrets that a run has asked for", () => {
     expect(mask.hide("\ud800 half")).toBe("[secret]");
   });
 
+  test("are found in JSON within a text of JSON, and in what a form sends", () => {
+    const pass = 'PASS "7"\nof (many) lines!';
+    const mask = createMask();
+    mask.see(pass);
+    const body = JSON.stringify({ body: JSON.stringify({ pass }) });
+    const address = new URL("https://x.test/");
+    address.searchParams.set("pass", pass);
+    expect(JSON.parse(JSON.parse(mask.hide(body)).body)).toEqual({ pass: "[secret]" });
+    expect(mask.hide(address.href)).toBe("https://x.test/?pass=[secret]");
+  });
+
+  test("leave what was blotted out before as it is, also one that is a part of those words", () => {
+    const mask = createMask();
+    for (const each of ["secret", "the secret of 7"]) mask.see(each);
+    const once = mask.hide("a secret, the secret of 7");
+    expect([once, mask.hide(once)]).toEqual(["a [secret], [secret]", once]);
+  });
+
   test("that are words of our formats are blotted out of texts and break no result: keys, kinds and media stay", async () => {
     const image = { type: "image", mimeType: "image/png", data: "dGV4dAtruetexttypeimagedata" } as const;
     const note = { role: "user", id: "n1", content: [{ type: "text", text: "a text of type json, true" }] } as const;

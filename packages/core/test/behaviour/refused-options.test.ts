@@ -163,6 +163,16 @@ test("R4 a step may have any key of whole characters; one that a database could 
     expect(await codeOf(() => run(keyed(key), {}).result)).not.toBe("nothing");
 });
 
+test("the name of a step is refused where a database would keep another text", async () => {
+  const named = (name: string) =>
+    defineGraph({ name: "g", state: Chat })
+      .nodes({ say: async (_state, { step }) => ({ notes: [await step("key", () => "x", { name })] }) })
+      .edges({ [START]: "say", say: END });
+  expect(await codeOf(() => run(named("\u{1f600} 1/2"), {}).result)).toBe("nothing");
+  for (const name of ["a\ud800", 7 as never])
+    expect(await codeOf(() => run(named(name), {}).result)).not.toBe("nothing");
+});
+
 describe("R5 names that objects have of their own", () => {
   const names = ["__proto__", "constructor", "prototype", "toString"] as const;
 

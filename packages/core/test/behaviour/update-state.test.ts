@@ -13,6 +13,7 @@ import {
   history,
   list,
   memoryStore,
+  prune,
   resume,
   route,
   run,
@@ -241,6 +242,44 @@ test("E45 pending tasks that an update does not speak of keep their ids and ques
     "deep",
   ]);
   expect(done).toEqual(["t/main/0:0/pay", "t/main/0:4/0:0/call"]);
+});
+
+test("a task that an update adds gets no id that a task of the step has had, also where prune took out what tells of it", async () => {
+  const done: string[] = [];
+  const interrupts = { one: z.string(), two: z.string() };
+  const graph = defineGraph({ name: "beside", state: defineState({ log: list(z.string()) }), interrupts })
+    .nodes({
+      ask: async (_state, { interrupt }) => goto(END, { log: [await interrupt("one")] }),
+      pay: async (_state, { step, interrupt }) => {
+        await step("call", () => done.push("pay"), { effect: "once" });
+        return { log: [await interrupt("two")] };
+      },
+      also: async (_state, { interrupt }) => ({ log: [await interrupt("one")] }),
+      before: () => ({}),
+      send: async (_state, { step, interrupt }) => {
+        await step("call", () => done.push("send"), { effect: "once" });
+        return { log: [await interrupt("two")] };
+      },
+    })
+    .edges({
+      [START]: ["ask", "pay", "also"],
+      ask: gotos("before", END),
+      pay: END,
+      also: END,
+      before: "send",
+      send: END,
+    });
+  const store = memoryStore();
+  const at = { store, thread: "t" };
+  await run(graph, at).result;
+  await updateState(graph, { ...at, as: "pay", values: { log: ["paid"] } });
+  await updateState(graph, { ...at, as: "also", values: { log: ["also"] } });
+  expect(await prune(store, { thread: "t", keepLast: 1 })).toEqual({ threads: 1, checkpoints: 1 });
+  await updateState(graph, { ...at, as: "before" });
+  const asked = await resume(graph, { ...at, answers: { one: "one" } }).result;
+  expect([asked.status, done]).toEqual(["waiting", ["pay", "send"]]);
+  const end = await resume(graph, { ...at, answers: { two: "two" } }).result;
+  expect(end.state.log).toEqual(["paid", "also", "one", "two"]);
 });
 
 test("E50 a question that an update has closed parks no run under a graph that does not ask it any more", async () => {

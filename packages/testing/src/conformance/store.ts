@@ -493,6 +493,36 @@ export const storeConformance: readonly StoreTest[] = [
       );
   }),
 
+  storeTest("prune leaves the journal of steps after the oldest checkpoint that stays", async ({ store }) => {
+    const thread = await start(store, "t");
+    await thread.step(0);
+    const expected: EffectRow[] = [];
+    for (let step = 0; step < 6; step++) {
+      const row = effect({ step, key: "quick", effect: "pure", ...(step === 3 ? { idempotencyKey: "own" } : {}) });
+      await thread.commit({ checkpoint: checkpoint(step + 2, step + 1, { step: step + 1 }), effects: [row] });
+      if (step > 0) expected.push({ ...row, outcome: undefined });
+    }
+    await thread.commit({ release: true });
+    await fork(store, "t", "b", 2, []);
+    const removed = await store.prune({ thread: "t", keepLast: 1, merge: (rows) => rows });
+    same(removed, 5, "what went on both sides of the checkpoint that a fork holds");
+    same(await store.effects("t", "main"), expected, "the journal");
+    for (const row of expected) same(await store.effects("t", "main", row.step), [row], `step ${row.step}`);
+    same(await store.effects("t", "main", 0), [], "the step before");
+  }),
+
+  storeTest("of two effects of one place in one commit the last counts", async ({ store }) => {
+    const thread = await start(store, "t");
+    await thread.step(1);
+    const rows = ["started", "ok"].map((state) => effect({ step: 1, state: state as EffectRow["state"] }));
+    await thread.commit({ checkpoint: checkpoint(2, 1, { step: 2 }), effects: rows });
+    same(
+      (await store.effects("t", "main")).map(({ state }) => state),
+      ["ok"],
+      "the journal",
+    );
+  }),
+
   storeTest("a checkpoint of the same step as the one before it leaves the journal as it is", async ({ store }) => {
     const thread = await start(store, "t");
     await thread.step(0);
