@@ -268,7 +268,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "an answer counts for a question about another start",
     file: "run/attempt.ts",
-    find: "const known = asked?.about === row.about ? asked : undefined;",
+    find: "const known = asked !== undefined && isSameQuestion(asked, row) ? asked : undefined;",
     replace: "const known = asked;",
   },
   {
