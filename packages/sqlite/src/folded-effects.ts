@@ -6,9 +6,10 @@ import { crc32 } from "node:zlib";
 import type { EffectRow } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import type { LineAt } from "./cuts.ts";
+import type { EffectRows } from "./effect-rows.ts";
 import { corrupt } from "./errors.ts";
 import { keyAt } from "./schema.ts";
-import { effectPayload } from "./sealed-rows.ts";
+import { isWellFormed } from "./well-formed.ts";
 
 /** The columns of a checkpoint that say what it folded; null where it folded nothing, or where that has rows of its own. */
 export interface FoldedColumns {
@@ -42,12 +43,9 @@ type Folded = readonly [step: number, ...effects: readonly FoldedEffect[]];
 
 export const nothingFolded: FoldedColumns = { effects: null, effects_sum: null };
 
-/** What no row takes in a key. */
-export const loneSurrogate: RegExp = /\p{Surrogate}/u;
-
 /** Whether all that is left of an effect after its step can stand in the row of a checkpoint. Names that rows refuse are left to them. */
 export function isToldOnly({ effect, args, task, key }: EffectRow): boolean {
-  return effect !== "once" && args === undefined && !loneSurrogate.test(task) && !loneSurrogate.test(key);
+  return effect !== "once" && args === undefined && isWellFormed(task) && isWellFormed(key);
 }
 
 export function foldedColumns(place: FoldedPlace, step: number, effects: readonly EffectRow[]): FoldedColumns {
@@ -96,37 +94,19 @@ export function readFolded(place: FoldedPlace, { effects, effects_sum: sum }: Fo
  * The effects that checkpoints of a line folded, those above `after` up to `at`, get rows of their own where their step is not
  * before `firstStep`: their checkpoints are about to go, and they stay.
  */
-export function createUnfolding(db: Database): (place: LineAt, after: number, at: number, firstStep: number) => void {
+export function createUnfolding(
+  db: Database,
+  effects: EffectRows,
+): (place: LineAt, after: number, at: number, firstStep: number) => void {
   const foldedBetween = db.prepare<[number, number, number], FoldedColumns & { checkpoint: number }>(
     "SELECT key & 0xffffff AS checkpoint, effects, effects_sum FROM checkpoints WHERE key > ? AND key <= ?" +
       " AND step > ? AND (effects IS NOT NULL OR effects_sum IS NOT NULL) ORDER BY key",
   );
-  const addEffect = db.prepare(
-    "INSERT INTO effects (branch, step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, sum)" +
-      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (branch, step, task, call) DO NOTHING",
-  );
-  return ({ thread, line, seals }, after, at, firstStep) => {
+  return (place, after, at, firstStep) => {
+    const { thread, line } = place;
     for (const columns of foldedBetween.all(keyAt(line.key, after), keyAt(line.key, at), firstStep))
-      for (const row of readFolded({ thread, line: line.name, checkpoint: columns.checkpoint }, columns)) {
-        if (row.step < firstStep) continue;
-        const { step, task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, stage } = row;
-        addEffect.run(
-          line.key,
-          step,
-          task,
-          key,
-          kind,
-          name,
-          effect,
-          state,
-          attempts,
-          idempotencyKey,
-          startedAt,
-          endedAt ?? null,
-          stage ?? null,
-          effectPayload(seals, line.name, row).sum,
-        );
-      }
+      for (const row of readFolded({ thread, line: line.name, checkpoint: columns.checkpoint }, columns))
+        if (row.step >= firstStep) effects.add(place, row);
   };
 }
 

@@ -6,6 +6,7 @@
 import { type CutDelta, type PruneWrite, retentionRules, storeRules } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import type { Cuts } from "./cuts.ts";
+import type { EffectRows } from "./effect-rows.ts";
 import { createUnfolding } from "./folded-effects.ts";
 import type { Reader } from "./reader.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
@@ -49,7 +50,12 @@ interface Looked extends retentionRules.RetainedLine {
 /** What removes old checkpoints of a thread, piece by piece; gives how many went. */
 export function createRetention(
   db: Database,
-  { reader, cuts, eraser }: { readonly reader: Reader; readonly cuts: Cuts; readonly eraser: Eraser },
+  {
+    reader,
+    cuts,
+    eraser,
+    effects,
+  }: { readonly reader: Reader; readonly cuts: Cuts; readonly eraser: Eraser; readonly effects: EffectRows },
 ): (write: PruneWrite) => Generator<Piece, number> {
   const keyOfThread = db.prepare<[string], number>("SELECT key FROM threads WHERE id = ?").pluck();
   const linesOfThread = db.prepare<[number, string, number], LineColumns>(
@@ -71,7 +77,7 @@ export function createRetention(
       "SELECT 1 FROM branches INDEXED BY branches_by_origin WHERE parent = ? AND origin > ? AND origin <= ? LIMIT 1",
     )
     .pluck();
-  const unfold = createUnfolding(db);
+  const unfold = createUnfolding(db, effects);
   const oldestOf = db.prepare<[number, number], { key: number; step: number }>(
     "SELECT key, step FROM checkpoints WHERE key BETWEEN ? AND ? ORDER BY key LIMIT 1",
   );

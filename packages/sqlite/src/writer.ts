@@ -25,8 +25,9 @@ import {
 import type { Database } from "better-sqlite3";
 import type { Artifacts } from "./artifacts.ts";
 import { createCuts, keptHash } from "./cuts.ts";
+import { createEffectRows } from "./effect-rows.ts";
 import { corrupt } from "./errors.ts";
-import { type FoldedColumns, foldedColumns, isToldOnly, loneSurrogate, nothingFolded } from "./folded-effects.ts";
+import { type FoldedColumns, foldedColumns, isToldOnly, nothingFolded } from "./folded-effects.ts";
 import { createLetters } from "./letters.ts";
 import type { LongTermTable } from "./long-term.ts";
 import type { Owner } from "./owner.ts";
@@ -37,9 +38,10 @@ import { foldedEffectSum, putRunSum } from "./row-sums.ts";
 import { type CheckpointColumns, checkpointHash, checkpointRow, timerSum, type WrittenBy } from "./rows.ts";
 import { storedStatus } from "./run-status.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
-import { controlPlace, deltaColumns, effectPayload, factColumns, questionPayload, runPayload } from "./sealed-rows.ts";
+import { controlPlace, deltaColumns, factColumns, questionPayload, runPayload } from "./sealed-rows.ts";
 import { createEraser } from "./thread-tables.ts";
 import type { Payload, Seals, Vault } from "./vault.ts";
+import { wellFormed } from "./well-formed.ts";
 
 /** A thread that this store owns, and what it knows of it without asking the file again. */
 export interface Held {
@@ -146,7 +148,8 @@ export function createWriter(
   const letters = createLetters(db);
   const cuts = createCuts(db);
   const eraser = createEraser(db);
-  const retain = createRetention(db, { reader, cuts, eraser });
+  const effectRows = createEffectRows(db);
+  const retain = createRetention(db, { reader, cuts, eraser, effects: effectRows });
   const threadState = db.prepare<[string], ThreadState>(
     "SELECT key, head, owner, epoch, seq, checkpoint, updated, queued FROM threads WHERE id = ?",
   );
@@ -218,13 +221,6 @@ export function createWriter(
   );
   const addChildCheckpoint = db.prepare<[number, number]>("INSERT INTO child_checkpoints (key, branch) VALUES (?, ?)");
   const addDelta = db.prepare("INSERT INTO deltas (key, kind, base, sum, text) VALUES (?, ?, ?, ?, ?)");
-  const putEffect = db.prepare(
-    "INSERT INTO effects (branch, step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args, sum, outcome)" +
-      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
-      " ON CONFLICT (branch, step, task, call) DO UPDATE SET kind = excluded.kind, name = excluded.name, effect = excluded.effect," +
-      " state = excluded.state, attempts = excluded.attempts, idempotency = excluded.idempotency, started = excluded.started," +
-      " ended = excluded.ended, stage = excluded.stage, args = excluded.args, sum = excluded.sum, outcome = excluded.outcome",
-  );
   const dropTasks = db.prepare<[number, number]>(
     "DELETE FROM effects WHERE branch = ? AND step = ? AND kind = 'task' AND effect <> 'once'",
   );
@@ -625,28 +621,9 @@ export function createWriter(
   }
 
   /** An effect of the step that this very commit folds is written as it will stand: without its outcome, unless it is once. */
-  function writeEffect(seals: Seals | undefined, end: End, effect: EffectRow, folded: boolean): void {
-    const { step, task, key, kind, name, state, attempts, idempotencyKey, startedAt, endedAt, stage } = effect;
+  function writeEffect(seals: Seals | undefined, { line: key, name }: End, effect: EffectRow, folded: boolean): void {
     const kept = folded && effect.effect !== "once" ? { ...effect, outcome: undefined } : effect;
-    const { sum, args, outcome } = effectPayload(seals, end.name, kept);
-    putEffect.run(
-      end.line,
-      step,
-      wellFormed(task),
-      wellFormed(key),
-      kind,
-      name,
-      effect.effect,
-      state,
-      attempts,
-      idempotencyKey,
-      startedAt,
-      endedAt ?? null,
-      stage ?? null,
-      args,
-      sum,
-      outcome,
-    );
+    effectRows.put({ line: { key, name }, seals }, kept);
   }
 
   function writeCheckpoint(
@@ -881,14 +858,5 @@ function threadFull(thread: string): StatewrightError {
     what: `the thread "${thread}" has as many checkpoints as a thread can have (${largestCheckpoint})`,
     next: "Go on in a new thread",
     place: { thread },
-  });
-}
-
-/** SQLite keeps text as UTF-8, in which two different halves of a surrogate pair become the same bytes (rule R4). */
-function wellFormed(name: string): string {
-  if (!loneSurrogate.test(name)) return name;
-  throw new StatewrightError("invalid_id", {
-    what: `${JSON.stringify(name)} is not well-formed text`,
-    next: "Leave lone surrogates out of names and keys",
   });
 }

@@ -5,6 +5,7 @@ import { sqliteStore } from "@statewright/sqlite";
 import Sqlite from "better-sqlite3";
 import { expect, test } from "vitest";
 import { createCuts } from "../src/cuts.ts";
+import { createEffectRows } from "../src/effect-rows.ts";
 import { createReader } from "../src/reader.ts";
 import { createRetention } from "../src/retention.ts";
 import { knowRowSums } from "../src/row-sums.ts";
@@ -51,7 +52,12 @@ test("E66 E62 lists by metadata, the looks of an engine and retention find their
     },
   });
   const reader = createReader(watched, undefined, () => undefined);
-  createRetention(watched, { reader, cuts: createCuts(watched), eraser: createEraser(watched) });
+  createRetention(watched, {
+    reader,
+    cuts: createCuts(watched),
+    eraser: createEraser(watched),
+    effects: createEffectRows(watched),
+  });
   const concerned = ["run_metadata", "threads_with_queue", "r.status = @stored", "once_effects", "branches_by_origin"];
   for (const part of concerned) {
     const found = asked.filter((sql) => sql.includes(part));

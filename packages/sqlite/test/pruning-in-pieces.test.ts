@@ -7,6 +7,7 @@ import { fillThread } from "@statewright/testing/conformance";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createCuts } from "../src/cuts.ts";
+import { createEffectRows } from "../src/effect-rows.ts";
 import { createReader } from "../src/reader.ts";
 import { createRetention, type Piece } from "../src/retention.ts";
 import { knowRowSums } from "../src/row-sums.ts";
@@ -89,9 +90,12 @@ function pieces(path: string, write: PruneWrite) {
     return proxy;
   };
   const reader = createReader(counting, undefined, () => undefined);
-  const prune = createRetention(counting, { reader, cuts: createCuts(counting), eraser: createEraser(counting) })(
-    write,
-  );
+  const prune = createRetention(counting, {
+    reader,
+    cuts: createCuts(counting),
+    eraser: createEraser(counting),
+    effects: createEffectRows(counting),
+  })(write);
   return {
     next: (): { readonly piece: Piece; readonly rows: number } | undefined => {
       rows = 0;

@@ -1,7 +1,7 @@
 /** B9: load a run that waits for a person, from a store that has not seen it, among more and more that wait. */
 import Database from "better-sqlite3";
-import { defineGraph, defineState, END, getState, list, run, START, sqliteStore } from "statewright";
-import * as z from "zod";
+import { getState, run, sqliteStore } from "statewright";
+import { asking } from "../asking-graph.ts";
 import { type Case, type Contender, doublings, type Work } from "../case.ts";
 import { type Sample, timed } from "../measure.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
@@ -78,14 +78,6 @@ function filesOf(open: (path: string) => Opened): Work {
 function eachOf({ cpuUs, wallUs }: Sample, times: number): Sample {
   return { cpuUs: cpuUs / times, wallUs: wallUs / times };
 }
-
-const asking = defineGraph({
-  name: "asking",
-  state: defineState({ log: list(z.string()) }),
-  interrupts: { ok: z.boolean() },
-})
-  .nodes({ ask: async (_state, { interrupt }) => ({ log: [`${await interrupt("ok")}`] }) })
-  .edges({ [START]: "ask", ask: END });
 
 function ours(): Work {
   return filesOf((path) => {

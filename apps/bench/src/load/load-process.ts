@@ -8,6 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { defineGraph, defineState, END, list, resume, route, run, START, type Store, sqliteStore } from "statewright";
 import * as z from "zod";
+import { asking } from "../asking-graph.ts";
 import { settledHeap, spread } from "../measure.ts";
 import type { Active, Parked } from "./load.ts";
 
@@ -22,14 +23,6 @@ const working = defineGraph({ name: "working", state: defineState({ log: list(z.
     },
   })
   .edges({ [START]: "work", work: route(["work", END], ({ log }) => (log.length < stepsOfThread ? "work" : END)) });
-
-const asking = defineGraph({
-  name: "asking",
-  state: defineState({ log: list(z.string()) }),
-  interrupts: { ok: z.boolean() },
-})
-  .nodes({ ask: async (_state, { interrupt }) => ({ log: [`${await interrupt("ok")}`] }) })
-  .edges({ [START]: "ask", ask: END });
 
 async function active(threads: number, store: Store): Promise<Active> {
   const heapBefore = await settledHeap();

@@ -144,19 +144,18 @@ test("a secret in a tool's hands prints, serialises and clones as nothing", asyn
     inject: { key: secret("PAY_KEY") },
     run: (_args, runtime) => {
       const { key } = runtime.injected;
-      const text = key as unknown as string;
       shapes.push(
         JSON.stringify(key) ?? "undefined",
         JSON.stringify({ key }),
         inspect(key, { showHidden: true, depth: 9 }),
         inspect(runtime, { depth: 9 }),
-        `${text}`,
-        "" + text,
+        `${key}`,
+        "" + key,
         String(key),
         JSON.stringify(structuredClone(copyable(key))),
         JSON.stringify({ ...key }),
         JSON.stringify(Object.entries(key)),
-        [text, text].join(),
+        [key, key].join(),
       );
       for (const attempt of [() => createCodec().encode({ key }, "it")]) {
         try {

@@ -157,7 +157,7 @@ test("E56 the machine of each tool call is an actor below its node's, from recei
   for (const id of ["c1", "c2"]) {
     const mine = events.filter((event) => (event.actorRef as { id?: string }).id === id);
     const values = mine.flatMap((event) =>
-      event.type === "@xstate.snapshot" ? [(event.snapshot as unknown as { value: string }).value] : [],
+      event.type === "@xstate.snapshot" && "value" in event.snapshot ? [event.snapshot.value] : [],
     );
     expect(values).toEqual([
       "received",
