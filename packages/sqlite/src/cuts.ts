@@ -43,8 +43,12 @@ export function createCuts(db: Database): Cuts {
   const anchors = db.prepare<[number, number], AnchorColumns>(
     "SELECT key & 0xffffff AS id, seq, kept FROM anchors WHERE key BETWEEN ? AND ? ORDER BY key",
   );
+  // What stood between two cuts may have gone after the second: then each holds what came after the one before it.
   const newestBefore = db
-    .prepare<[number, number], number | null>("SELECT max(key) & 0xffffff FROM checkpoints WHERE key >= ? AND key < ?")
+    .prepare<[{ from: number; until: number }], number | null>(
+      "SELECT max(key) & 0xffffff FROM (SELECT max(key) AS key FROM checkpoints WHERE key >= @from AND key < @until" +
+        " UNION ALL SELECT max(key) FROM anchors WHERE key >= @from AND key < @until)",
+    )
     .pluck();
   const deltasBetween = db.prepare<
     [{ line: number; after: number; until: number }],
@@ -75,7 +79,7 @@ export function createCuts(db: Database): Cuts {
     deltas,
     of: (at) =>
       anchors.all(keyAt(at.line.key, 0), keyAt(at.line.key, largestCheckpoint)).map(({ id, seq, kept }) => {
-        const after = newestBefore.get(keyAt(at.line.key, 0), keyAt(at.line.key, id)) ?? 0;
+        const after = newestBefore.get({ from: keyAt(at.line.key, 0), until: keyAt(at.line.key, id) }) ?? 0;
         const left = deltas(at, after, id);
         if (keptHash(at.seals, at.line.name, left) === kept) return { id, seq, deltas: left };
         throw corrupt(`what is left before the cut at checkpoint ${id} is not what was left`, {

@@ -154,7 +154,7 @@ export function createRetention(
   function remove(write: PruneWrite, thread: number, slice: readonly retentionRules.LineSlice[]): boolean {
     const lines = slice.map((each) => ({ ...each, key: lineByName.get(thread, each.name) }));
     if (!lines.every((line) => line.key !== undefined && stillHolds(line.key, line))) return false;
-    for (const { key = 0, name, gone, keepsOnce, after, ids } of lines) {
+    for (const { key = 0, name, gone, firstOnce, after, ids } of lines) {
       if (gone) {
         eraser.line(thread, key);
         continue;
@@ -164,7 +164,7 @@ export function createRetention(
       const firstStep = oldest?.step ?? 0;
       if (oldest !== undefined) dropFolded.run(oldest.key);
       dropEffects.run(key, firstStep);
-      if (!keepsOnce) dropOnce.run(key, firstStep);
+      dropOnce.run(key, Math.min(firstStep, firstOnce));
       dropInterrupts.run(key, firstStep);
     }
     return true;

@@ -141,7 +141,7 @@ test("E47 a piece reads and removes a bounded number of rows, however long the t
   expect(Math.max(short.writes, long.writes)).toBeLessThanOrEqual(800);
   expect(long.pieces).toBeGreaterThan(short.pieces * 2);
   expect(long.total / short.total).toBeLessThan(5);
-}, 60_000);
+});
 
 test("E47 a death between any two pieces leaves a whole thread, and the next prune goes on to the same end", async () => {
   await fill(450);
@@ -173,7 +173,7 @@ test("E47 a death between any two pieces leaves a whole thread, and the next pru
   expect(ends.length).toBeGreaterThan(6);
   for (const end of ends) expect(end).toEqual(ends[0]);
   store = sqliteStore(copy("0.db"));
-}, 60_000);
+});
 
 test("E47 a fork that begins at what was about to go, between two pieces, is not harmed", async () => {
   await fill(450);
@@ -190,7 +190,7 @@ test("E47 a fork that begins at what was about to go, between two pieces, is not
   expect(before.length).toBeGreaterThan(0);
   const forked = await store.head("t", "late");
   expect((await store.state("t", forked?.id ?? 0)).length).toBeGreaterThan(0);
-}, 60_000);
+});
 
 test("E47 a thread with forks and inner graphs ends the same in pieces of one checkpoint as at once", async () => {
   await fillThread(store, "t");

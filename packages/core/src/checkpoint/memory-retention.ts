@@ -41,7 +41,7 @@ function takeOut(thread: Thread, line: Line, { after, at }: Cut, { merge }: Prun
   const rows: CutDelta[] = [
     ...line.cuts.flatMap(({ deltas }) => deltas.filter(({ checkpoint }) => isInside(checkpoint))),
     ...going.flatMap(({ checkpoint: { id, deltas } }) => deltas.map((delta) => ({ ...delta, checkpoint: id }))),
-  ];
+  ].toSorted((one, other) => one.checkpoint - other.checkpoint);
   const deltas = [...byChannel(rows).values()].flatMap((each) => merge(each));
   const cuts = line.cuts.filter(({ id }) => !isInside(id));
   const place = cuts.findIndex(({ id }) => id > at);

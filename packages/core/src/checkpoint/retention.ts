@@ -2,7 +2,7 @@
  * Retention: which checkpoints of a thread may go, decided in one place for every store. Pure: rows in, a plan out.
  *
  * A branch keeps its newest checkpoints, and besides them what something else stands on: the checkpoint that a line goes
- * on from, the one before the input of an unfinished run, to which that run may be taken back, and of a graph that is
+ * on from, the newest before an unfinished run, to which that run may be taken back, and of a graph that is
  * kept across calls the newest checkpoint at each one that stays. A call of an inner graph goes with the checkpoint that
  * called it, unless something happened in it once that a fork from an older checkpoint would ask for.
  */
@@ -63,7 +63,10 @@ export function isUnfinished(status: RunStatus | undefined): boolean {
   return status !== undefined && status !== "done" && status !== "cancelled";
 }
 
-/** What to remove from a thread, at most `limit` checkpoints of it, so that a further write goes on from there. */
+/**
+ * What to remove from a thread, at most `limit` checkpoints of it, so that a further write goes on from there: lines of inner
+ * graphs before those around them, of one depth the line with the oldest checkpoint first, and of a line the oldest first.
+ */
 export function planRetention(lines: readonly RetainedLine[], retention: Retention, limit: number): RetentionPlan {
   const steps = planInSteps(lines, retention, limit);
   for (let step = steps.next(); ; step = steps.next()) if (step.done === true) return step.value;
@@ -75,12 +78,12 @@ export function* planInSteps(
   retention: Retention,
   limit: number,
 ): Generator<void, RetentionPlan> {
-  const kept = yield* checkpointsToKeep(lines, retention);
+  const { kept, floors } = yield* checkpointsToKeep(lines, retention);
   const plans: LinePlan[] = [];
   let firstSeq = Number.POSITIVE_INFINITY;
   let removed = 0;
   // Inner graphs first: what is decided about a call is decided by the checkpoint that called it, while that is there.
-  for (const [index, line] of outermostFirst(lines).toReversed().entries()) {
+  for (const [index, line] of inOrderOfRemoval(lines).entries()) {
     if (index % linesAStep === linesAStep - 1) yield;
     const { cuts, count, oldest } = yield* cutsOf(line, kept, limit - removed);
     removed += count;
@@ -92,7 +95,7 @@ export function* planInSteps(
       cuts,
       firstStep: oldest?.step ?? Number.POSITIVE_INFINITY,
       // A fork before the call begins it anew, and asks for all that happened once in it.
-      firstOnce: isCall(line) ? Number.NEGATIVE_INFINITY : (oldest?.step ?? Number.POSITIVE_INFINITY),
+      firstOnce: isCall(line) ? Number.NEGATIVE_INFINITY : (floors.get(insideOf(line)) ?? Number.POSITIVE_INFINITY),
     });
   }
   return { removed, lines: plans, firstSeq };
@@ -103,14 +106,13 @@ export function* slicesOf({ lines }: RetentionPlan, most: number): Generator<rea
   let slice: LineSlice[] = [];
   let room = most;
   for (const { name, gone, cuts, firstOnce } of lines) {
-    const keepsOnce = firstOnce === Number.NEGATIVE_INFINITY;
     for (const [nth, cut] of cuts.entries()) {
       for (let first = 0; first < cut.ids.length; ) {
         const ids = cut.ids.slice(first, first + room);
         first += ids.length;
         room -= ids.length;
         const isLast = nth === cuts.length - 1 && first === cut.ids.length;
-        slice.push({ name, gone: gone && isLast, keepsOnce, after: cut.after, ids });
+        slice.push({ name, gone: gone && isLast, firstOnce, after: cut.after, ids });
         if (room > 0) continue;
         yield slice;
         [slice, room] = [[], most];
@@ -125,8 +127,8 @@ export interface LineSlice {
   readonly name: string;
   /** With these nothing of the line is left. */
   readonly gone: boolean;
-  /** Its `once` effects stay. */
-  readonly keepsOnce: boolean;
+  /** Its `once` effects of this step and later ones stay. */
+  readonly firstOnce: number;
   readonly after: number;
   readonly ids: readonly number[];
 }
@@ -135,11 +137,15 @@ export interface LineSlice {
 const checkpointsAStep = 4_096;
 const linesAStep = 256;
 
-/** The ids of the checkpoints that stay. */
-function* checkpointsToKeep(
-  lines: readonly RetainedLine[],
-  retention: Retention,
-): Generator<void, ReadonlySet<number>> {
+/** What stays. */
+interface Kept {
+  /** The ids of the checkpoints that stay. */
+  readonly kept: ReadonlySet<number>;
+  /** By the place of a graph, the first step of it that a fork from what stays may come to, on whatever branch. */
+  readonly floors: ReadonlyMap<string, number>;
+}
+
+function* checkpointsToKeep(lines: readonly RetainedLine[], retention: Retention): Generator<void, Kept> {
   const kept = new Set<number>();
   const byName = new Map(lines.map((line) => [line.name, line]));
   const lineOf = yield* linesOfOrigins(lines);
@@ -147,16 +153,17 @@ function* checkpointsToKeep(
     byName.get(name.slice(0, Math.max(0, name.lastIndexOf("/"))));
   const sorted = outermostFirst(lines);
 
-  /** What goes on from a checkpoint of an inner graph needs those that called it too. */
+  /** What goes on from a checkpoint of an inner graph needs those that called it too, and the line around it. */
   function keepWithCallers(id: number, line: RetainedLine | undefined): void {
     kept.add(id);
     const parent = line === undefined ? undefined : parentOf(line);
-    const caller = parent === undefined ? undefined : newestBefore(parent, id);
+    if (parent === undefined) return;
+    const caller = newestBefore(parent, id) ?? (isChildLine(parent.name) ? parent.checkpoints[0] : undefined);
     if (caller !== undefined) keepWithCallers(caller.id, parent);
   }
 
   for (const [from, line] of lineOf) keepWithCallers(from, line);
-  for (let before = -1; kept.size > before; ) {
+  for (let before = -1; ; ) {
     before = kept.size;
     const floors = new Map<string, number>();
     for (const [index, line] of sorted.entries()) {
@@ -164,22 +171,32 @@ function* checkpointsToKeep(
       const parent = parentOf(line);
       if (parent === undefined) yield* keepBranch(line, retention, kept);
       else yield* keepInner(line, parent, retention, kept);
-      const [first] = line.checkpoints;
       const head = line.checkpoints.at(-1);
-      const caller = parent === undefined || first === undefined ? undefined : newestBefore(parent, first.id);
-      // A fork from what stays may make such a call anew: what happened once in it must be known then (rule E44).
-      const isMadeAnew = parent !== undefined && isCall(line) && (caller?.id ?? 0) >= (floors.get(parent.name) ?? 0);
+      // What happened once in a graph that a fork may begin anew must be known then (rule E44).
+      const isMadeAnew = parent !== undefined && beginsAfter(line, parent, floors.get(insideOf(parent)));
       if (isMadeAnew && line.once && head !== undefined) keepWithCallers(head.id, line);
-      floors.set(line.name, isMadeAnew ? 0 : yield* firstKept(line, kept));
+      const floor = isMadeAnew ? Number.NEGATIVE_INFINITY : yield* firstKept(line, kept);
+      floors.set(insideOf(line), Math.min(floor, floors.get(insideOf(line)) ?? Number.POSITIVE_INFINITY));
     }
+    if (kept.size === before) return { kept, floors };
   }
-  return kept;
+}
+
+/** Whether a line of an inner graph was begun at this step of the graph around it, or later. */
+function beginsAfter({ checkpoints: [first] }: RetainedLine, parent: RetainedLine, step: number | undefined): boolean {
+  const caller = first === undefined ? undefined : newestBefore(parent, first.id);
+  return (caller?.step ?? Number.NEGATIVE_INFINITY) >= (step ?? Number.POSITIVE_INFINITY);
+}
+
+/** Where a graph stands inside its branch: the lines of one graph have the same on every branch. */
+function insideOf({ name }: RetainedLine): string {
+  return isChildLine(name) ? name.slice(name.indexOf("/")) : "";
 }
 
 function* firstKept({ checkpoints }: RetainedLine, kept: ReadonlySet<number>): Generator<void, number> {
-  for (const [index, { id }] of checkpoints.entries()) {
+  for (const [index, { id, step }] of checkpoints.entries()) {
     if (index % checkpointsAStep === checkpointsAStep - 1) yield;
-    if (kept.has(id)) return id;
+    if (kept.has(id)) return step;
   }
   return Number.POSITIVE_INFINITY;
 }
@@ -203,13 +220,13 @@ function* linesOfOrigins(
 function* keepBranch(line: RetainedLine, retention: Retention, kept: Set<number>): Generator<void, void> {
   yield* eachNewest(line, retention, (id) => kept.add(id));
   if (line.unfinished === undefined) return;
+  let before: number | undefined;
   for (const [index, { id, run, source }] of line.checkpoints.entries()) {
     if (index % checkpointsAStep === checkpointsAStep - 1) yield;
-    if (run !== line.unfinished || source !== "input") continue;
-    kept.add(id);
-    const before = line.checkpoints[index - 1];
-    if (before !== undefined) kept.add(before.id);
+    if (run !== line.unfinished) before = id;
+    else if (source === "input") kept.add(id);
   }
+  if (before !== undefined) kept.add(before);
 }
 
 function* keepInner(
@@ -218,9 +235,10 @@ function* keepInner(
   retention: Retention,
   kept: Set<number>,
 ): Generator<void, void> {
+  const around = parent.checkpoints.at(-1);
+  const goesOn = around !== undefined && kept.has(around.id);
   yield* eachNewest(line, retention, (id) => {
-    const caller = newestBefore(parent, id);
-    if (caller === undefined || kept.has(caller.id)) kept.add(id);
+    if (callerStays(parent, id, kept) ?? goesOn) kept.add(id);
   });
   if (isCall(line)) return;
   for (const [index, { id }] of parent.checkpoints.entries()) {
@@ -228,8 +246,9 @@ function* keepInner(
     const then = kept.has(id) ? newestBefore(line, id) : undefined;
     if (then !== undefined) kept.add(then.id);
   }
+  // What is kept across the calls that a call makes goes with that.
   const head = line.checkpoints.at(-1);
-  if (head !== undefined) kept.add(head.id);
+  if (head !== undefined && goesOn) kept.add(head.id);
 }
 
 /** The line of one call is named by its task, the line of a graph that is kept across calls by its node. */
@@ -251,8 +270,21 @@ function* eachNewest(
   }
 }
 
+/** Whether what called an inner graph stays, or what goes on with the step of that: an update or a migration. Absent where it is gone already. */
+function callerStays({ checkpoints }: RetainedLine, id: number, kept: ReadonlySet<number>): boolean | undefined {
+  const first = placeBefore(checkpoints, id);
+  const caller = checkpoints[first];
+  if (caller === undefined) return undefined;
+  for (let at = first; checkpoints[at]?.step === caller.step; at++) if (kept.has(checkpoints[at]?.id ?? 0)) return true;
+  return false;
+}
+
 /** The newest checkpoint of a line whose id is below another: while an inner graph is called, its caller stands still. */
 function newestBefore({ checkpoints }: RetainedLine, id: number): RetainedCheckpoint | undefined {
+  return checkpoints[placeBefore(checkpoints, id)];
+}
+
+function placeBefore(checkpoints: readonly RetainedCheckpoint[], id: number): number {
   let low = 0;
   let high = checkpoints.length;
   while (low < high) {
@@ -260,7 +292,7 @@ function newestBefore({ checkpoints }: RetainedLine, id: number): RetainedCheckp
     if ((checkpoints[middle]?.id ?? id) < id) low = middle + 1;
     else high = middle;
   }
-  return checkpoints[low - 1];
+  return low - 1;
 }
 
 /** What goes of a line, at most `most` checkpoints, the oldest first; and the oldest that stays. */
@@ -298,6 +330,15 @@ function* cutsOf(
 }
 
 function outermostFirst(lines: readonly RetainedLine[]): readonly RetainedLine[] {
-  const depth = ({ name }: RetainedLine): number => (isChildLine(name) ? name.split("/").length : 0);
-  return lines.toSorted((one, other) => depth(one) - depth(other));
+  return lines.toSorted((one, other) => depthOf(one) - depthOf(other));
+}
+
+/** The same whatever order a store has its lines in: no two of them have an id in common. */
+function inOrderOfRemoval(lines: readonly RetainedLine[]): readonly RetainedLine[] {
+  const oldestOf = ({ checkpoints: [oldest] }: RetainedLine): number => oldest?.id ?? 0;
+  return lines.toSorted((one, other) => depthOf(other) - depthOf(one) || oldestOf(one) - oldestOf(other));
+}
+
+function depthOf({ name }: RetainedLine): number {
+  return isChildLine(name) ? name.split("/").length : 0;
 }

@@ -12,6 +12,7 @@ import { driveDrawn, readBrought } from "../run/drive-drawn.ts";
 import { stopOnError } from "../run/ends.ts";
 import { closeOverdue, expired } from "../run/expiry.ts";
 import { endingOf } from "../run/facts.ts";
+import { heedQueue } from "../run/heed.ts";
 import { launch } from "../run/launch.ts";
 import { openSession, release, unfinished, worldOf } from "../run/open.ts";
 import type { ResumeOptions, RunHandle, RunResult } from "../run/options.ts";
@@ -54,6 +55,9 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
       mustExist: true,
       unfit: "parks",
     });
+    const { saved } = session;
+    // An input that is to end this run may have been left in the queue by a process that died.
+    if (saved !== undefined && saved.claim.queued > 0) await heedQueue(session, saved);
     return await holding(session, caller, () => goOn(session, options));
   });
 }

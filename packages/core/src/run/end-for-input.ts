@@ -4,7 +4,7 @@
  */
 import { isStatewrightError } from "../base/errors.ts";
 import { sameData } from "../base/json.ts";
-import type { CheckpointRow, CheckpointSource, RunRow } from "../checkpoint/checkpoint.ts";
+import type { CheckpointSource, RunRow } from "../checkpoint/checkpoint.ts";
 import { type EffectRow, type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import { restoreState } from "../checkpoint/saved-state.ts";
@@ -37,12 +37,12 @@ export async function endForInput(
   const takenBack = why.how === "rollback";
   if (saved.pending.size > 0) await written(session, saved, {});
   const source: CheckpointSource = takenBack ? "rollback" : "interrupt";
-  const input = takenBack ? await inputOf(session, saved, ending.id) : undefined;
+  const began = takenBack ? await beginningOf(session, saved, ending.id) : 0;
   await endKept(session, source, (inner, its) =>
-    takenBack ? innerBefore(inner, its, input) : innerKept(inner, its, reason),
+    takenBack ? innerBefore(inner, its, began) : innerKept(inner, its, reason),
   );
   const { state, deltas, longTerm } = takenBack
-    ? await stateBefore(session, saved, input)
+    ? await stateBefore(session, saved, began)
     : await kept(session, saved, reason);
   const fact = await commitEnd(
     session,
@@ -53,7 +53,7 @@ export async function endForInput(
       interrupts: declined(session, saved, why),
       longTerm,
       givenBack: takenBack ? ending.id : undefined,
-      body: { type: "run.cancelled", reason },
+      body: { type: "run.cancelled", reason, ...(ending === session.run ? {} : { run: ending.id }) },
     },
   );
   if (ending === session.run) inspectStop(session);
@@ -152,12 +152,11 @@ function resultOf(codec: Codec, row: EffectRow | undefined): ToolResult | undefi
 
 const pageSize = 100;
 
-/** `input` is the checkpoint that begins the run: what the line of the session had before it. */
-async function stateBefore(session: Session, saved: Saved, input: CheckpointRow | undefined): Promise<Ended> {
+/** What the line of the session had before the run. */
+async function stateBefore(session: Session, saved: Saved, began: number): Promise<Ended> {
   const { channels } = session.plan.graph.state;
-  if (input === undefined) return { state: session.state, deltas: {} };
   const { thread } = session.run;
-  const [before] = await saved.store.history(thread, { branch: session.line, before: input.id, limit: 1 });
+  const [before] = await saved.store.history(thread, { branch: session.line, before: began, limit: 1 });
   const rows = before === undefined ? [] : await saved.store.state(thread, before.id);
   const earlier = restoreState(channels, saved.codec, rows);
   const state: Record<string, unknown> = { ...session.state };
@@ -165,7 +164,7 @@ async function stateBefore(session: Session, saved: Saved, input: CheckpointRow 
   for (const [name, { kind }] of Object.entries(channels)) {
     // What changed is seen by comparing: retention may have removed the checkpoints between that would tell it.
     const value = earlier[name];
-    if (kind === "untracked" || sameData(state[name], value)) continue;
+    if (kind === "untracked" || isSame(saved.codec, state[name], value)) continue;
     if (value === undefined) delete state[name];
     else state[name] = value;
     deltas[name] = value === undefined ? { kind: "clear" } : { kind: "replace", value };
@@ -173,23 +172,29 @@ async function stateBefore(session: Session, saved: Saved, input: CheckpointRow 
   return { state: Object.freeze(state), deltas };
 }
 
+/** Two dates, or two values of a class, are the same when they are saved as the same. */
+function isSame(codec: Codec, now: unknown, before: unknown): boolean {
+  if (sameData(now, before)) return true;
+  return now !== undefined && before !== undefined && codec.encode(now, "a value") === codec.encode(before, "a value");
+}
+
 /** What a graph that is kept had before the run, where the run has changed it or has left a call under way. */
-async function innerBefore(inner: Session, saved: Saved, input: CheckpointRow | undefined): Promise<Ended | undefined> {
-  if (input === undefined || (saved.parent ?? 0) < input.id) return undefined;
-  const before = await stateBefore(inner, saved, input);
+async function innerBefore(inner: Session, saved: Saved, began: number): Promise<Ended | undefined> {
+  if ((saved.parent ?? 0) < began) return undefined;
+  const before = await stateBefore(inner, saved, began);
   return Object.keys(before.deltas).length === 0 && inner.control.tasks.length === 0 ? undefined : before;
 }
 
-/** The checkpoint of a run's input; retention keeps it, and the one before it, while the run may be taken back. */
-async function inputOf(
-  { line, run: { thread } }: Session,
-  { store }: Saved,
-  run: string,
-): Promise<CheckpointRow | undefined> {
+/**
+ * The first id that a checkpoint of the run may have: one after the newest that is not of it, which retention keeps while the
+ * run may be taken back. A run that began with a resume, of a fork or after an update, has no input of its own.
+ */
+async function beginningOf({ line, run: { thread } }: Session, { store }: Saved, run: string): Promise<number> {
   for (let before: number | undefined; ; ) {
     const page = await store.history(thread, { branch: line, before, limit: pageSize });
-    const found = page.find((row) => row.run === run && row.source === "input");
-    if (found !== undefined || page.length < pageSize) return found;
+    const other = page.find((row) => row.run !== run);
+    if (other !== undefined) return other.id + 1;
+    if (page.length < pageSize) return 1;
     before = page.at(-1)?.id;
   }
 }

@@ -120,7 +120,8 @@ export type RunEventBody =
   | { readonly type: "run.waiting"; readonly interrupts: readonly OpenInterrupt[] }
   | { readonly type: "run.completed"; readonly steps: number }
   | { readonly type: "run.failed"; readonly error: ErrorRecord }
-  | { readonly type: "run.cancelled"; readonly reason: string }
+  /** `run` where it is another than the one that is read: a run that stood still, which this one's input has ended. */
+  | { readonly type: "run.cancelled"; readonly reason: string; readonly run?: string }
   | { readonly type: "run.paused"; readonly cause: ErrorRecord }
   | ({ readonly type: "transition.taken" } & Transition)
   | {

@@ -67,7 +67,7 @@ export function launch<State, Output>(
     result,
     events: ({ after, views } = {}) => {
       owned();
-      const live = events.iterate((event) => isInView(event, views));
+      const live = events.iterate((event) => isInView(event, views) && (after !== undefined || isOwn(event)));
       return after === undefined ? live : since(options, thread, after, views, live);
     },
     values: () => {
@@ -81,7 +81,7 @@ export function launch<State, Output>(
     },
     on: (listener) => {
       owned();
-      return events.subscribe(listener);
+      return events.subscribe((event) => (isOwn(event) ? listener(event) : undefined));
     },
     cancel: (reason = "the run was cancelled") => abort.abort(new Error(reason)),
     drain: (reason = "the process stops") => {
@@ -93,6 +93,11 @@ export function launch<State, Output>(
   };
   stops.set(handle, stop);
   return handle;
+}
+
+/** The end of the run before, which this one's input has ended, is for those who read the thread since a number. */
+function isOwn(event: RunEvent): boolean {
+  return event.type !== "run.cancelled" || event.run === undefined;
 }
 
 const stops: WeakMap<object, Stops["stop"]> = new WeakMap();

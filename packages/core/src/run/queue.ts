@@ -152,23 +152,32 @@ async function beginQueued(
   stops: Stops,
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
-  const { store } = options;
   const opening = {
     ...{ graph, options, thread: row.thread, runId: row.id, events, ...stops, queued: row, mustExist: true },
     unfit: "parks",
   } as const;
   for (;;) {
     if (stops.drain.aborted || stops.abort.signal.aborted) return outcomeNow(caller, row);
+    const found = await openInTurn(opening, row);
+    if (found === "ended") continue;
+    if (found === "later") return outcomeNow(caller, row);
+    return await holding(found, caller, () => beginOrDrop(found, found.saved as Saved, row, options.migrations));
+  }
+}
+
+/** The thread, when the turn of a run has come. Where it has not, nobody is woken by its end: those who wait here are told. */
+async function openInTurn(
+  opening: Parameters<typeof openSession>[0],
+  row: RunRow,
+): Promise<Session | "later" | "ended"> {
+  let turn: "now" | "later" | "ended" = "later";
+  try {
     const session = await openUnlessBusy(opening);
-    if (session === undefined) {
-      leaveLine(store, row.thread);
-      return outcomeNow(caller, row);
-    }
-    const saved = session.saved as Saved;
-    const turn = await turnOf(session, saved, row);
-    if (turn === "ended") continue;
-    if (turn === "later") return outcomeNow(caller, row);
-    return await holding(session, caller, () => beginOrDrop(session, saved, row, options.migrations));
+    if (session === undefined) return "later";
+    turn = await turnOf(session, session.saved as Saved, row);
+    return turn === "now" ? session : turn;
+  } finally {
+    if (turn === "later") leaveLine((opening.options as SavingCaller["options"]).store, row.thread);
   }
 }
 

@@ -10,6 +10,7 @@ import {
   defineTool,
   durable,
   END,
+  fork,
   getState,
   history,
   interruptFor,
@@ -19,6 +20,8 @@ import {
   memoryStore,
   messages,
   type OnBusy,
+  prune,
+  type RunEvent,
   type RunOptions,
   type RunRow,
   resume,
@@ -27,10 +30,13 @@ import {
   type Store,
   sends,
   steer,
+  systemWorld,
   task,
   textOf,
   toolNode,
+  updateState,
 } from "../../src/index.ts";
+import { dyingStore } from "../support/dying-store.ts";
 import { eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { call, checkTranscript, gate, textIn, user } from "../support/tool-loop.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
@@ -232,6 +238,19 @@ describe("E27 enqueue", () => {
     }
   });
 
+  test("who waits behind an input that cannot be begun is told that it is queued", async () => {
+    const { graph } = wordy();
+    const memory = memoryStore();
+    const at = { thread: "t" } as const;
+    await run(graph, { ...at, store: memory, input: { word: "ask" } }).result;
+    const { store, dead } = dyingStore(memory, 1, "before");
+    leftToDie(run(graph, { ...at, store, input: { word: "first" }, onBusy: "interrupt" }).result);
+    await dead;
+    const claim = (): Promise<never> => Promise.reject(new Error("no claim"));
+    const next = run(graph, { ...at, store: { ...memory.peer(), claim }, input: { word: "new" }, onBusy: "enqueue" });
+    expect((await next.result).status).toBe("queued");
+  });
+
   test("E27 a queued input is cancelled: it leaves the queue, and the others go on", async () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
@@ -379,7 +398,18 @@ describe("E27 interrupt", () => {
     for (const [name, { graph, world, start, log }, store] of await busyThreads()) {
       if (name.startsWith("running")) continue;
       const next = start(store, "new", { onBusy: "interrupt" });
+      const own = eventsOf(next);
+      const all: RunEvent[] = [];
+      const reading = (async () => {
+        for await (const event of next.events({ after: 0 })) all.push(event);
+      })();
       expect(await next.result, name).toMatchObject({ status: "done", run: next.id, state: { word: "new" } });
+      const ends = (events: readonly RunEvent[]) => events.filter(({ type }) => /^run.c/.test(type));
+      expect(ends(own), name).toMatchObject([{ type: "run.completed" }]);
+      // Who reads the thread, and not the run, is told which run has ended.
+      const [before] = (await listRuns(store)).slice(-1);
+      await reading;
+      expect(ends(all), name).toMatchObject([{ type: "run.cancelled", run: before?.id }, { type: "run.completed" }]);
       expect((await log(store)).slice(-2), name).toEqual(["new 1", "new 2"]);
       expect(brief(await listRuns(store)), name).toEqual([["done"], ["cancelled", "interrupted by a new input"]]);
       const steps = [];
@@ -584,6 +614,48 @@ describe("E27 rollback", () => {
     expect([refusal.code, refusal.details]).toEqual(["invalid_input", ["topic"]]);
     // What happened in the world stays recorded.
     expect((await store.effects("t", "main")).filter(({ effect }) => effect === "once").length).toBeGreaterThan(2);
+  });
+
+  test("E27 a run that began with a resume, of a fork or after an update, is taken back to where it began", async () => {
+    const graph = defineGraph({ name: "forked", state: Log, interrupts: { ok: z.boolean() } })
+      .nodes({
+        one: ({ word }) => ({ log: [`${word} 1`] }),
+        two: ({ word }) => ({ log: [`${word} 2`] }),
+        three: async ({ word }, { interrupt }) => {
+          if (word === "old") await interrupt("ok");
+        },
+      })
+      .edges({ [START]: "one", one: "two", two: "three", three: END });
+    const store = memoryStore();
+    await run(graph, { store, thread: "t", input: { word: "old" } }).result;
+    await fork(graph, { store, thread: "t", at: 2, name: "b" });
+    const branch = { store, thread: "t", branch: "b" } as const;
+    expect((await resume(graph, branch).result).state.log).toEqual(["old 1", "old 2"]);
+    await prune(store, { thread: "t", keepLast: 1 });
+    const next = await run(graph, { ...branch, input: { word: "new" }, onBusy: "rollback" }).result;
+    expect(next.state.log).toEqual(["old 1", "new 1", "new 2"]);
+    // An input in the middle of a run begins no other one.
+    await updateState(graph, { store, thread: "t", as: START, values: { log: ["more"] } });
+    const last = await run(graph, { store, thread: "t", input: { word: "new" }, onBusy: "rollback" }).result;
+    expect(last.state.log).toEqual(["new 1", "new 2"]);
+  });
+
+  test("E27 a run is ended for an input in its queue also when the process that put it there died, and the run is resumed", async () => {
+    for (const [onBusy, log] of [
+      ["rollback", ["new 1", "new 2"]],
+      ["interrupt", ["ask 1", "new 1", "new 2"]],
+    ] as const) {
+      const { graph } = wordy();
+      const owner = memoryStore();
+      await run(graph, { store: owner, thread: "t", input: { word: "ask" } }).result;
+      const { store, dead } = dyingStore(owner, 1, "before");
+      leftToDie(run(graph, { store, thread: "t", input: { word: "new" }, onBusy }).result);
+      await dead;
+      const next = { store: owner.peer(), thread: "t" } as const;
+      expect((await resume(graph, { ...next, answers: { ok: true } }).result).status, onBusy).toBe("cancelled");
+      for (let turn = 0; turn < 20; turn++) await new Promise<void>((resolve) => systemWorld().schedule.soon(resolve));
+      expect((await getState(graph, next)).state.log, onBusy).toEqual(log);
+    }
   });
 
   test("E27 a run that another process has at work is taken back there", async () => {

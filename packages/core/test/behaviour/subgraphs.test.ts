@@ -216,7 +216,7 @@ test("E22 sends call it side by side: each call has a state and a question of it
         z.string(),
         subgraph(researcher(), {
           input: (_state, { input }) => ({ topic: input }),
-          output: (result) => ({ notes: [result.notes.join(", ")] }),
+          output: (result, { input }) => ({ notes: [`${input}: ${result.notes.join(", ")}`] }),
         }),
       ),
     })
@@ -230,7 +230,7 @@ test("E22 sends call it side by side: each call has a state and a question of it
   const second = await resume(graph, { store, thread: "t", answers: one }).result;
   expect(second.status).toBe("waiting");
   const { state } = await resume(graph, { store, thread: "t", answers: both }).result;
-  expect(state.notes).toEqual(["plan bees, wide, write after 2", "plan ants, narrow, write after 2"]);
+  expect(state.notes).toEqual(["bees: plan bees, wide, write after 2", "ants: plan ants, narrow, write after 2"]);
 });
 
 test("E22 what the output gives may be a command: it leads the graph around it", async () => {

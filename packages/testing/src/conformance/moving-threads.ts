@@ -180,6 +180,33 @@ export const movingTests: readonly StoreTest[] = [
     },
   ),
 
+  storeTest("what a run stood on goes after it has ended, before a cut and together with one", async ({ store }) => {
+    const thread = await start(store, "t");
+    const step = (id: number): Promise<void> => {
+      const source = id === 1 ? "input" : "step";
+      const deltas = [delta("list", "append", `["i${id}"]`), delta("last", "replace", `"${id}"`)];
+      const row = checkpoint(id, id === 1 ? undefined : id - 1, { step: id, source }, deltas);
+      return thread.commit({ checkpoint: row });
+    };
+    for (let id = 1; id <= 4; id++) await step(id);
+    await prune(store, { thread: "t", keepLast: 1 });
+    same(await idsOn(store, "main"), [4, 1], "while the run may be taken back");
+    for (let id = 5; id <= 7; id++) await step(id);
+    await thread.commit({ run: { ...run("r1"), status: "done" }, release: true });
+    await copyThread(store, "t", "u");
+    const before = await valuesAt(store, "t", 7);
+    await prune(store, { thread: "t", keepLast: 4 });
+    same(await idsOn(store, "main"), [7, 6, 5, 4], "what stands before the cut is gone");
+    await prune(store, { thread: "u", keepLast: 1 });
+    same(await valuesAt(store, "u", 7), before, "the state after both sides of the cut went");
+    await importThread(store, await exportThread(store, "t"), { as: "v" });
+    for (const each of ["t", "v"]) {
+      same(await valuesAt(store, each, 7), before, `the state of ${each}`);
+      await prune(store, { thread: each, keepLast: 1 });
+      same(await valuesAt(store, each, 7), before, `the state of ${each} after all but the newest went`);
+    }
+  }),
+
   sharedTest("retention works beside a writer that goes on, a few checkpoints at a time", async ({ store, peer }) => {
     const held = await start(store, "t");
     const other = peer();
@@ -198,6 +225,29 @@ export const movingTests: readonly StoreTest[] = [
       "the list",
     );
     same((await store.effects("t", "main", 40)).length, 1, "the journal of the step at work");
+  }),
+
+  storeTest("retention with a limit takes the oldest first, whatever lines are called", async ({ store }) => {
+    const held = await start(store, "t");
+    for (const step of [1, 2]) await held.step(step);
+    await held.commit({ checkpoint: checkpoint(3, undefined, { branch: "main/2:0", step: 1 }), branch: "main/2:0" });
+    await held.commit({ checkpoint: checkpoint(4, 3, { branch: "main/2:0", step: 2 }), branch: "main/2:0" });
+    await held.commit({ release: true });
+    for (const branch of ["b", "z", "a"]) {
+      await fork(store, "t", branch, 1, []);
+      const other = await start(store, "t", { branch, run: false });
+      for (const step of [1, 2]) await other.step(step);
+      await other.commit({ release: true });
+    }
+    const left = async (): Promise<readonly number[]> =>
+      (await Promise.all(["main", "main/2:0", "b", "z", "a"].map((line) => idsOn(store, line)))).flat();
+    const went: number[] = [];
+    for (let before = await left(); (await store.prune({ ...everything("t"), keepLast: 1, limit: 1 })) > 0; ) {
+      const after = await left();
+      went.push(...before.filter((id) => !after.includes(id)));
+      before = after;
+    }
+    same(went, [3, 5, 6, 8, 9, 11, 12], "what went, one after the other");
   }),
 
   storeTest("a thread that was pruned is copied and exported with what is left of it", async ({ store }) => {

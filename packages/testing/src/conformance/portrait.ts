@@ -41,7 +41,7 @@ export async function fill(store: Store, thread: string): Promise<Claim> {
   await step(4, undefined, { branch: `${branch}/memory`, step: 1 }, [delta("kept", "append", '["m1"]')]);
   await step(5, 2, { step: 3 }, [delta("last", "replace", '"two"')]);
   await step(6, 4, { branch: `${branch}/memory`, step: 2 }, [delta("kept", "append", '["m2"]')]);
-  await step(7, 5, { step: 4, run: "r2" }, [delta("map", "patch", '[{"op":"add","path":["y"],"value":2}]')]);
+  await step(7, 5, { step: 4 }, [delta("map", "patch", '[{"op":"add","path":["y"],"value":2}]')]);
   await commit({
     run: { ...first, key: "first", status: "done", endedAt: 140, metadata: { kind: "test", deep: { n: 1 } } },
   });

@@ -84,7 +84,7 @@ export function fork(
     thread,
     branch,
     from,
-    checkpoint: checkpoint(0, from, { branch, source: "fork" }, deltas),
+    checkpoint: checkpoint(0, from, { branch, source: "fork", step: from }, deltas),
     interrupts,
   });
 }
