@@ -9,6 +9,10 @@ import { type EffectColumns, effectRow, effectSum } from "./rows.ts";
 const runSum =
   "sum_of_run(r.thread, r.branch, r.id, r.graph, r.version, r.status, r.attempt, r.started, r.epoch, r.ended, r.error, r.name, r.metadata, r.input, r.more)";
 
+/** The sum of a run of which columns are changed to the parameters of their names, in the statement that changes them. */
+export const changedRunSum: string =
+  "sum_of_run(thread, branch, id, graph, @version, @status, @attempt, started, @epoch, @ended, @error, name, metadata, @input, @more)";
+
 /** Tells of a row of `runs r` whether it is what was written. */
 export const runIsIntact: string = "r.sum IS " + runSum + " AS intact";
 
@@ -48,13 +52,19 @@ function foldedSum(...columns: unknown[]): number {
 /** Let statements of this connection sum rows. */
 export function knowRowSums(db: Database): void {
   const options = { varargs: true, deterministic: true, directOnly: true } as const;
-  db.function("sum_of_run", options, (...columns: unknown[]) =>
-    columns.reduce<number>((before, column) => sumOf(column, before), 0),
-  );
+  db.function("sum_of_run", options, (...columns: unknown[]) => sumOfColumns(columns));
   db.function("sum_of_folded", options, foldedSum);
 }
 
-function sumOf(column: unknown, before: number): number {
-  if (column instanceof Uint8Array) return crc32(column, crc32("blob", before));
-  return crc32(typeof column === "string" ? `text ${column}` : String(column), before);
+/** The sum of columns as they are read; of `runs` in the order of {@link changedRunSum}. */
+export function sumOfColumns(columns: readonly unknown[]): number {
+  let sum = 0;
+  let text = "";
+  for (const column of columns) {
+    if (column instanceof Uint8Array) {
+      sum = crc32(column, crc32(`${text}blob`, sum));
+      text = "";
+    } else text += typeof column === "string" ? `text ${column}` : String(column);
+  }
+  return crc32(text, sum);
 }

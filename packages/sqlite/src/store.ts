@@ -2,6 +2,7 @@
 
 import {
   type BranchWrite,
+  type Claim,
   type ClaimRequest,
   type Commit,
   checkId,
@@ -37,7 +38,7 @@ import { vacuum } from "./vacuum.ts";
 import { createVault, type Encryption } from "./vault.ts";
 import { createVerifier, verifyStore } from "./verify.ts";
 import type { VerifyReport } from "./verify-report.ts";
-import { createWriter, forgetLine, type Held, type Writer } from "./writer.ts";
+import { createWriter, type DeferredClaim, forgetLine, type Held, type Writer } from "./writer.ts";
 
 /** A store in a SQLite file, and what its operator does with the file. */
 export interface SqliteStore extends Store {
@@ -111,6 +112,8 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
   const reserve = createReserve(db, file, maxBytes);
   const committer = createCommitter(db, world, reserve.lend);
   const threads: Map<string, Held> = new Map();
+  /** Claims of runs that begin: each is written with the first commit of its run. */
+  const deferred: Map<string, DeferredClaim> = new Map();
   let closed = false;
   let untilNamed = 0;
 
@@ -194,16 +197,28 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
       world.schedule.soon(() => told(storeRules.closed("sqlite")));
       return;
     }
+    const due = deferred.get(commit.thread);
+    if (due?.claim.epoch === commit.epoch && letsGoOnly(commit)) {
+      deferred.delete(commit.thread);
+      world.schedule.soon(() => told(undefined, due.claim.queued));
+      return;
+    }
     let held: Held | undefined;
+    let taken: DeferredClaim | undefined;
     let queued: number | undefined;
     committer.add({
       thread: commit.thread,
       last: commit.release === true && commit.checkpoint === undefined,
       run: () => {
+        taken = takeDeferred(commit);
         held = threads.get(commit.thread);
         queued = writer.commit(commit, held);
       },
       undo: () => {
+        if (taken !== undefined) {
+          threads.delete(commit.thread);
+          deferred.set(commit.thread, taken);
+        }
         if (held !== undefined)
           for (const line of [commit.branch, ...(commit.around ?? []).map(({ line }) => line)]) forgetLine(held, line);
       },
@@ -215,8 +230,38 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     });
   }
 
+  /** The first commit of a run that begins takes its thread. */
+  function takeDeferred(commit: Commit): DeferredClaim | undefined {
+    const { thread, epoch } = commit;
+    const due = deferred.get(thread);
+    if (due?.claim.epoch !== epoch) return undefined;
+    const held = due.take();
+    if (held === undefined) throw storeRules.fenced(commit);
+    deferred.delete(thread);
+    threads.set(thread, held);
+    return due;
+  }
+
+  /** The claim of a run that begins, where nobody holds the thread. */
+  function defer(request: ClaimRequest): Claim | undefined {
+    const self = owner.id();
+    if (self === undefined || closed) return undefined;
+    refuseDeferred(request.thread);
+    const due = writer.defer(request);
+    if (due === undefined) return undefined;
+    reserve.take(self);
+    deferred.set(request.thread, due);
+    return due.claim;
+  }
+
+  /** A thread that a run of this store is about to begin on is held, though the file does not say so yet. */
+  function refuseDeferred(thread: string): void {
+    if (deferred.has(thread)) throw storeRules.busy(thread, owner.describe(owner.id() ?? 0));
+  }
+
   /** What a commit that has ended means for who holds its thread. */
   function forget({ thread, epoch, release }: Commit, failure: StatewrightError | undefined): void {
+    if (failure?.code === "fenced" && deferred.get(thread)?.claim.epoch === epoch) deferred.delete(thread);
     const held = threads.get(thread);
     if (held?.epoch !== epoch) return;
     if (failure === undefined ? release === true : failure.code === "fenced") threads.delete(thread);
@@ -236,9 +281,12 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     claim: async (request: ClaimRequest) => {
       checkId("thread", request.thread);
       if (request.branch !== undefined) checkId("branch", request.branch);
+      const due = request.begins === true ? await read(() => defer(request), request.thread) : undefined;
+      if (due !== undefined) return due;
       const { claim } = await write(
         request.thread,
         () => {
+          refuseDeferred(request.thread);
           const claimed = writer.claim(request, letGoAt(request.thread));
           // A run that begins has the room to say that it stands still.
           reserve.take(owner.id() ?? 0);
@@ -375,6 +423,20 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
       closeDatabase(db, world);
     },
   };
+}
+
+/** Whether a commit does nothing but let its thread go. */
+function letsGoOnly({
+  thread: _,
+  branch: __,
+  epoch: ___,
+  seq: ____,
+  after: _____,
+  release,
+  ...parts
+}: Commit): boolean {
+  const isNothing = (part: unknown): boolean => part === undefined || (Array.isArray(part) && part.length === 0);
+  return release === true && Object.values(parts).every(isNothing);
 }
 
 /** The last write: every thread is let go, so that the next owner knows that this one did not die. */

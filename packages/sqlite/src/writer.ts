@@ -32,9 +32,9 @@ import { createLetters } from "./letters.ts";
 import type { LongTermTable } from "./long-term.ts";
 import type { Owner } from "./owner.ts";
 import { reachedAt, reachedCheckpoint, reachedSeq, settleReached } from "./reached.ts";
-import type { Reader } from "./reader.ts";
+import type { Line, Reader } from "./reader.ts";
 import { createRetention, type Piece } from "./retention.ts";
-import { foldedEffectSum, putRunSum } from "./row-sums.ts";
+import { changedRunSum, foldedEffectSum, putRunSum, sumOfColumns } from "./row-sums.ts";
 import { type CheckpointColumns, checkpointHash, checkpointRow, timerSum, type WrittenBy } from "./rows.ts";
 import { storedStatus } from "./run-status.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
@@ -63,6 +63,8 @@ export interface Held {
   letGo: boolean;
   /** Its run may have taken letters in. */
   tookLetters: boolean;
+  /** There may be questions that wait for an answer. */
+  mayAsk: boolean;
   /** What its values are sealed with. */
   seals: Seals | undefined;
 }
@@ -101,9 +103,20 @@ export function forgetLine(held: Held, line: string): void {
   held.reached = undefined;
   held.named = false;
   held.run = undefined;
+  held.mayAsk = true;
+}
+
+/** A thread that is free to take, and how to take it if nobody has come to it meanwhile. */
+export interface DeferredClaim {
+  /** The claim as it will be. */
+  readonly claim: Claim;
+  /** Take the thread, inside the transaction that writes it first. Gives nothing where it is not as it was. */
+  take(): Held | undefined;
 }
 
 export interface Writer {
+  /** Look whether a thread can be taken without a write of its own; inside a read. Gives nothing where it must be claimed at once. */
+  defer(request: ClaimRequest): DeferredClaim | undefined;
   /** Take a thread that nobody alive holds; one that is held under the epoch `letGoAt` counts as let go. */
   claim(request: ClaimRequest, letGoAt: number | undefined): { readonly claim: Claim; readonly held: Held };
   /** Gives how many runs are queued on the thread. */
@@ -127,6 +140,16 @@ interface ThreadState extends Reached {
   readonly owner: number | null;
   readonly epoch: number;
   readonly queued: number;
+}
+
+/** What whoever takes a thread finds of a branch. */
+interface Found {
+  readonly branch: string;
+  readonly lineKey: number;
+  readonly line: Line | undefined;
+  readonly head: CheckpointColumns | undefined;
+  readonly run: RunRow | undefined;
+  readonly recovered: boolean;
 }
 
 export function createWriter(
@@ -162,6 +185,10 @@ export function createWriter(
   const take = db
     .prepare<[number, number], number>("UPDATE threads SET owner = ?, epoch = epoch + 1 WHERE key = ? RETURNING epoch")
     .pluck();
+  const takeUnchanged = db.prepare<[number, number, number, number, number, number]>(
+    "UPDATE threads SET owner = ?, epoch = epoch + 1" +
+      " WHERE key = ? AND epoch = ? AND owner IS NULL AND seq = ? AND checkpoint = ? AND updated = ?",
+  );
   const advance = db.prepare<[number, number, number, number]>(
     "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
   );
@@ -197,11 +224,14 @@ export function createWriter(
 
   const runKey = db.prepare<[number, string], number>("SELECT key FROM runs WHERE thread = ? AND id = ?").pluck();
   const addRun = db.prepare(
-    "INSERT INTO runs (version, status, attempt, started, epoch, ended, error, input, more, graph, thread, branch, id, name, metadata)" +
-      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO runs (thread, branch, id, graph, version, status, attempt, started, epoch, ended, error, name, metadata, input, more, sum)" +
+      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
   );
   const changeRun = db.prepare(
-    "UPDATE runs SET version = ?, status = ?, attempt = ?, epoch = ?, ended = ?, error = ?, input = ?, more = ? WHERE key = ?",
+    "UPDATE runs SET version = @version, status = @status, attempt = @attempt, epoch = @epoch, ended = @ended, error = @error," +
+      " input = @input, more = @more, sum = " +
+      changedRunSum +
+      " WHERE key = @key",
   );
   const sumRun = db.prepare<[number]>(putRunSum);
   const beginRun = db.prepare<[number, number]>("UPDATE runs SET started = ? WHERE key = ?");
@@ -276,35 +306,88 @@ export function createWriter(
     const epoch = take.get(owner.id() ?? owner.register(at), state.key) as number;
     const head = reader.headOf(thread, lineKey);
     const run = line === undefined || line.run === null ? undefined : reader.run(line.run);
+    const there = { branch, lineKey, line, head, run, recovered };
+    return { held: heldBy(thread, state, epoch, writer, there), claim: claimOf(state, epoch, writer, there) };
+  }
+
+  function heldBy(
+    thread: string,
+    state: ThreadState,
+    epoch: number,
+    writer: Held["writer"],
+    { branch, lineKey, line, head, run }: Found,
+  ): Held {
     return {
-      held: {
-        id: thread,
-        key: state.key,
-        epoch,
-        writer,
-        ends: new Map([[branch, endAt(branch, lineKey, head)]]),
-        reached: state,
-        named: false,
-        run: run === undefined ? undefined : { id: run.id, key: line?.run as number },
-        queued: state.queued,
-        letGo: false,
-        tookLetters: run !== undefined && run.status !== "done" && run.status !== "cancelled",
-        seals: reader.seals(thread),
+      id: thread,
+      key: state.key,
+      epoch,
+      writer,
+      ends: new Map([[branch, endAt(branch, lineKey, head)]]),
+      reached: state,
+      named: false,
+      run: run === undefined ? undefined : { id: run.id, key: line?.run as number },
+      queued: state.queued,
+      letGo: false,
+      tookLetters: run !== undefined && run.status !== "done" && run.status !== "cancelled",
+      mayAsk: run !== undefined && run.status !== "done",
+      seals: reader.seals(thread),
+    };
+  }
+
+  function claimOf(
+    state: Pick<ThreadState, "seq" | "checkpoint" | "queued">,
+    epoch: number,
+    { graph, version, shape }: WrittenBy,
+    { branch, head, run, recovered }: Pick<Found, "branch" | "head" | "run" | "recovered">,
+  ): Claim {
+    return {
+      epoch,
+      branch,
+      nextSeq: state.seq + 1,
+      nextCheckpoint: state.checkpoint + 1,
+      writtenBy:
+        head === undefined
+          ? { graph, version, shape }
+          : { graph: head.graph, version: head.version, shape: head.shape },
+      head: head === undefined ? undefined : checkpointRow(head),
+      run,
+      recovered,
+      queued: state.queued,
+    };
+  }
+
+  function defer(request: ClaimRequest): DeferredClaim | undefined {
+    const { thread, graph, version, shape } = request;
+    const self = owner.id();
+    if (self === undefined) return undefined;
+    const state = threadState.get(thread);
+    if (state === undefined) return request.mustExist === true ? undefined : deferNew(request);
+    if (state.owner !== null) return undefined;
+    const branch = request.branch ?? state.head;
+    const line = reader.line(thread, branch);
+    const key = graphKey.get(graph, version, shape);
+    if (line === undefined || key === undefined) return undefined;
+    const writer = { key, graph, version, shape };
+    const head = reader.headOf(thread, line.key);
+    const run = line.run === null ? undefined : reader.run(line.run);
+    const there = { branch, lineKey: line.key, line, head, run, recovered: false };
+    const epoch = state.epoch + 1;
+    return {
+      claim: claimOf(state, epoch, writer, there),
+      take: () => {
+        const { seq, checkpoint, updated } = state;
+        const taken = takeUnchanged.run(self, state.key, state.epoch, seq, checkpoint, updated);
+        return taken.changes === 0 ? undefined : heldBy(thread, state, epoch, writer, there);
       },
-      claim: {
-        epoch,
-        branch,
-        nextSeq: state.seq + 1,
-        nextCheckpoint: state.checkpoint + 1,
-        writtenBy:
-          head === undefined
-            ? { graph, version, shape }
-            : { graph: head.graph, version: head.version, shape: head.shape },
-        head: head === undefined ? undefined : checkpointRow(head),
-        run,
-        recovered,
-        queued: state.queued,
-      },
+    };
+  }
+
+  /** The claim of a thread that is not there yet: it is made when it is taken. */
+  function deferNew(request: ClaimRequest): DeferredClaim {
+    const nothing = { branch: request.branch ?? "main", head: undefined, run: undefined, recovered: false };
+    return {
+      claim: claimOf({ seq: 0, checkpoint: 0, queued: 0 }, 1, request, nothing),
+      take: () => (threadState.get(request.thread) === undefined ? claim(request, undefined).held : undefined),
     };
   }
 
@@ -327,7 +410,10 @@ export function createWriter(
       const put = putRun(held, end, run);
       held.run = { id: run.id, key: put.key };
       if (put.begins) held.queued -= 1;
-      if (run.status !== "waiting") awaitNothing.run(end.line);
+      if (run.status !== "waiting" && held.mayAsk) {
+        awaitNothing.run(end.line);
+        held.mayAsk = false;
+      }
     }
     const folded = checkpoint === undefined || checkpoint.row.step === end.step ? undefined : end.step;
     const told = foldedHere(end, effects, folded);
@@ -346,6 +432,7 @@ export function createWriter(
       }
       end = writeCheckpoint(held, end, checkpoint, told);
     }
+    if (interrupts !== undefined && interrupts.length > 0) held.mayAsk = true;
     for (const interrupt of interrupts ?? []) writeInterrupt(held.seals, end, interrupt);
     for (const change of timers ?? []) changeTimer(end.line, change);
     if (held.tookLetters || taken !== undefined || commit.givenBack !== undefined) moveLetters(held, end, commit);
@@ -528,34 +615,19 @@ export function createWriter(
   function insertRun(held: Pick<Held, "key" | "seals">, line: number, run: RunRow, epoch: number): number {
     const { id, graph, version, attempt, startedAt, endedAt, key, metadata } = run;
     const { error, input, more } = runPayload(held.seals, run);
-    const added = addRun.run(
-      version,
-      storedStatus(run),
-      attempt,
-      startedAt,
-      epoch,
-      endedAt ?? null,
-      error,
-      input,
-      more,
-      graph,
-      held.key,
-      line,
-      id,
-      key ?? null,
-      metadata === undefined ? null : JSON.stringify(metadata),
-    );
-    const row = Number(added.lastInsertRowid);
-    sumRun.run(row);
+    const columns = [
+      ...[held.key, line, id, graph, version, storedStatus(run), attempt, startedAt, epoch, endedAt ?? null, error],
+      ...[key ?? null, metadata === undefined ? null : JSON.stringify(metadata), input, more],
+    ];
+    const row = Number(addRun.run(...columns, sumOfColumns(columns)).lastInsertRowid);
     for (const [name, value] of Object.entries(metadata ?? {})) addMetadata.run(row, name, JSON.stringify(value));
     return row;
   }
 
   function rewriteRun({ epoch, seals }: Held, key: number, run: RunRow): void {
     const { version, attempt, endedAt } = run;
-    const { error, input, more } = runPayload(seals, run);
-    changeRun.run(version, storedStatus(run), attempt, epoch, endedAt ?? null, error, input, more, key);
-    sumRun.run(key);
+    const ends = { status: storedStatus(run), ended: endedAt ?? null };
+    changeRun.run({ key, version, attempt, epoch, ...ends, ...runPayload(seals, run) });
   }
 
   function enqueue({ thread, branch, run, stops }: QueueWrite): RunRow {
@@ -809,6 +881,7 @@ export function createWriter(
 
   return {
     claim,
+    defer,
     commit,
     branch,
     enqueue,

@@ -32,6 +32,11 @@ export interface ClaimRequest {
   readonly at: number;
   /** Refuse a thread or a branch that does not exist yet, instead of making it. */
   readonly mustExist?: boolean;
+  /**
+   * A run begins, whose first commit comes before any of its work. A store may take the thread with that commit, in one
+   * write, and refuse it with `fenced` where somebody else has come to the thread meanwhile.
+   */
+  readonly begins?: boolean | undefined;
 }
 
 /** The thread as its new writer finds it. */
@@ -139,7 +144,10 @@ export interface QueueWrite {
 /** What to remove from a thread: nothing that a writer at work, a fork or an open question still needs. */
 export interface PruneWrite extends Retention {
   readonly thread: string;
-  /** At most so many checkpoints go; all that may, when absent. */
+  /**
+   * At most so many checkpoints go; all that may, when absent. Those of inner graphs go first, the innermost before all; of
+   * lines of one depth the one with the lowest checkpoint id; of a line the oldest.
+   */
   readonly limit?: number | undefined;
   /** The changes of one channel at checkpoints that go, oldest first, as fewer that lead to the same. */
   readonly merge: (rows: readonly CutDelta[]) => readonly CutDelta[];

@@ -24,7 +24,8 @@ export async function beginAndDrive(
       await inputStep(session, read ?? readInput(plan, codec, input === undefined ? {} : input));
     else await enterDrawn(session, drawing, input);
   } catch (error) {
-    if (saved !== undefined) await release(saved.store, session.run.thread, saved.claim, session.world);
+    if (saved !== undefined && !isStatewrightError(error, "fenced"))
+      await release(saved.store, session.run.thread, saved.claim, session.world);
     throw isStatewrightError(error) ? located(error, placeOf(session)) : error;
   }
   return drawing === undefined ? drive(session) : driveDrawn(session, drawing);

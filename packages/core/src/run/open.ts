@@ -50,6 +50,8 @@ export interface Opening {
   /** Idempotency key and metadata of a new run. */
   readonly named?: Pick<RunRow, "key" | "metadata">;
   readonly mustExist: boolean;
+  /** Its first commit comes before any work: the thread may be taken with it. */
+  readonly begins?: boolean;
   /** What becomes of a run that cannot go on under the graph as it is now; absent where nothing goes on that has begun. */
   readonly unfit?: "parks" | "refused";
   /** No body runs, so that no context is needed. */
@@ -143,6 +145,7 @@ async function opened(opening: Opening): Promise<Session> {
     shape: plan.shape,
     at: world.clock.now(),
     mustExist: opening.mustExist,
+    begins: opening.begins,
   });
   let older: Graph;
   try {

@@ -86,6 +86,27 @@ async function start(
   stops: Stops,
   input: readonly Write[] | undefined,
 ): Promise<RunResult<State>> {
+  try {
+    return await startOn(caller, thread, runId, events, stops, input, true);
+  } catch (error) {
+    if (!(error instanceof Overtaken)) throw error;
+    return startOn(caller, thread, runId, events, stops, input, false);
+  }
+}
+
+/** Others have come to the thread before the first commit of the run, which was to take it. */
+class Overtaken extends Error {}
+
+/** `begins`: the thread is taken with the first commit, not before. */
+async function startOn(
+  caller: Starting,
+  thread: string,
+  runId: string,
+  events: EventStream,
+  stops: Stops,
+  input: readonly Write[] | undefined,
+  begins: boolean,
+): Promise<RunResult<State>> {
   const { graph, options } = caller;
   // An input that lacks channels fits a thread that has them.
   const missing = input === undefined ? [] : unsetBy(planOf(graph), input);
@@ -93,7 +114,8 @@ async function start(
   const named = { ...(key === undefined ? {} : { key }), ...(metadata === undefined ? {} : { metadata }) };
   const known = await runOfKey(caller, thread);
   if (known !== undefined) return again(caller, known, events, stops);
-  const opening = { graph, options, thread, runId, events, ...stops, named, mustExist: missing.length > 0 };
+  const takes = { mustExist: missing.length > 0, begins: begins && input !== undefined };
+  const opening = { graph, options, thread, runId, events, ...stops, named, ...takes };
   const { store } = options;
   if (store !== undefined && !isRejected(caller) && (await isTaken(store, thread, options.branch))) {
     readContext(planOf(graph), options.context);
@@ -103,6 +125,7 @@ async function start(
   try {
     session = await openSession(opening);
   } catch (error) {
+    if (takes.begins && isStatewrightError(error, "unknown_checkpoint")) throw new Overtaken();
     const isNew = isStatewrightError(error, "unknown_thread") || isStatewrightError(error, "unknown_branch");
     if (missing.length > 0 && isNew) throw located(inputLacks(planOf(graph), missing), { thread });
     if (!isStatewrightError(error, "thread_busy") || isRejected(caller)) throw error;
@@ -118,12 +141,18 @@ async function start(
   try {
     return await holding(session, caller, () => beginAndDrive(session, options.input, input));
   } catch (error) {
+    if (takes.begins && isStatewrightError(error, "fenced") && !hasBegun(session)) throw new Overtaken();
     const first = isStatewrightError(error, "run_exists") ? await runOfKey(caller, thread) : undefined;
     if (first === undefined || saved === undefined) throw error;
     // Another process has queued it under this key, meaning the run that was about to begin here.
     const begun = first.status === "queued" ? await takeUp(caller, saved.store, thread) : undefined;
     return begun?.id === first.id ? ((await begun.result) as RunResult<State>) : again(caller, first, events, stops);
   }
+}
+
+/** Whether its first commit is durable. */
+function hasBegun({ step, saved }: Session): boolean {
+  return step !== (saved?.claim.head?.step ?? -1);
 }
 
 function isRejected({ options: { onBusy = "reject" } }: Starting): boolean {

@@ -75,6 +75,36 @@ export const storeConformance: readonly StoreTest[] = [
     },
   ),
 
+  sharedTest("the claim of a run that begins holds until its first commit, or is refused with that", async (under) => {
+    const { store } = under;
+    await start(store, "busy");
+    const begins = (thread: string) => start(store, thread, { begins: true, run: false });
+
+    const first = await begins("t");
+    await refused(begins("t"), "thread_busy", "the same store, before the first commit");
+    await refused(store.claim(request("t")), "thread_busy", "the same, by a claim as any other");
+    await first.step(1);
+    await refused(under.peer().claim(request("t")), "thread_busy", "another store, after the first commit");
+    await first.commit({ release: true });
+
+    const idle = await begins("t");
+    same([idle.claim.epoch, idle.claim.head?.id, idle.claim.recovered], [2, 1, false], "the next claim");
+    await release(store, "t", idle.claim);
+
+    for (const thread of ["t", "new"]) {
+      const late = await begins(thread);
+      const peer = under.peer();
+      const claim = await peer.claim(request(thread)).catch(() => undefined);
+      if (claim === undefined) {
+        await late.commit({ release: true });
+        continue;
+      }
+      await refused(late.step(2), "fenced", "the first commit, after another store has taken the thread");
+      await release(peer, thread, claim);
+      same((await begins(thread)).claim.epoch, claim.epoch + 1, "the epoch of the claim after that");
+    }
+  }),
+
   sharedTest("of many claims at the same moment exactly one wins", async ({ store, peer }) => {
     const stores = [store, peer(), peer()];
     const claims = Array.from({ length: 30 }, (_, index) => (stores[index % 3] as Store).claim(request("t")));

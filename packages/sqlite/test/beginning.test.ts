@@ -1,0 +1,72 @@
+/** A run that begins takes its thread with its first commit, in one write. */
+import { join } from "node:path";
+import type { Claim } from "@statewright/core";
+import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { checkpoint, graph, superstep, tell } from "./support/rows.ts";
+import { folder } from "./support/stores.ts";
+
+let home: ReturnType<typeof folder>;
+let store: SqliteStore;
+let other: SqliteStore;
+
+beforeEach(async () => {
+  home = folder();
+  store = sqliteStore(join(home.path, "agent.db"), { durability: "normal" });
+  other = sqliteStore(join(home.path, "agent.db"), { durability: "normal" });
+  // An owner has a row of its own, which its first claim writes.
+  await store.claim({ ...graph, thread: "first" });
+});
+
+afterEach(() => {
+  store.close();
+  other.close();
+  home.remove();
+});
+
+function begins(thread: string): Promise<Claim> {
+  return store.claim({ ...graph, thread, begins: true });
+}
+
+function letGo(thread: string, { epoch, branch }: Claim, seq: number): Promise<void> {
+  return tell(store, { thread, branch, epoch, seq, release: true });
+}
+
+test("a run that does not begin after all leaves no trace", async () => {
+  await letGo("t", await begins("t"), 0);
+  expect((await other.threads()).map(({ id }) => id)).toEqual(["first"]);
+
+  await tell(store, { ...superstep("t", await begins("t"), 1), release: true });
+  const before = await other.image("t");
+  await letGo("t", await begins("t"), 1);
+  expect(await other.image("t")).toEqual(before);
+});
+
+test("what others have done on the thread meanwhile refuses the first commit, and stands", async () => {
+  await tell(store, { ...superstep("t", await begins("t"), 1), release: true });
+  const meanwhile = {
+    run: async () => tell(other, { ...superstep("t", await other.claim({ ...graph, thread: "t" }), 2), release: true }),
+    fork: () => other.branch({ thread: "t", branch: "b", from: 1, checkpoint: checkpoint(1), interrupts: [] }),
+    remove: () => other.delete("t"),
+  };
+  for (const [what, does] of Object.entries(meanwhile)) {
+    const late = await begins("t");
+    await does();
+    const now = what === "remove" ? undefined : await other.image("t");
+    await expect(tell(store, superstep("t", late, late.nextCheckpoint)), what).rejects.toMatchObject({
+      code: "fenced",
+    });
+    if (now !== undefined) expect(await other.image("t"), what).toEqual(now);
+  }
+  expect((await other.threads()).map(({ id }) => id)).toEqual(["first"]);
+  expect(await store.verify()).toMatchObject({ faults: [] });
+});
+
+test("a first commit that fails leaves the thread to be taken with the next one", async () => {
+  const claim = await begins("t");
+  const unfit = { ...superstep("t", claim, 1), after: 7 };
+  await expect(tell(store, unfit)).rejects.toMatchObject({ code: "store_failed" });
+  expect((await other.threads()).map(({ id }) => id)).toEqual(["first"]);
+  await tell(store, superstep("t", claim, 1));
+  await expect(other.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
+});
