@@ -225,7 +225,7 @@ function isDataFrom(value: unknown, level: number): boolean {
 
 /**
  * Tell whether JSON says a value as it is, with so many characters of text at most: no `undefined`, no `NaN`, no object that
- * is neither plain nor a list, no key that the format of saved values takes for its own.
+ * is neither a literal's nor a list, no key that the format of saved values takes for its own.
  */
 export function isJson(value: unknown, mostCharacters: number = largestValue): boolean {
   try {
@@ -252,7 +252,7 @@ function isJsonFrom(value: unknown, level: number): boolean {
     for (let index = 0; index < list.length; index++) if (!isJsonFrom(list[index], level + 1)) return false;
     return !isMatch(value);
   }
-  if (prototype !== Object.prototype && prototype !== null) return false;
+  if (prototype !== Object.prototype) return false;
   for (const key in value)
     if (key === "$" || key === "toJSON" || !isJsonFrom(value[key as keyof typeof value], level + 1)) return false;
   return Object.getOwnPropertySymbols(value).length === 0;

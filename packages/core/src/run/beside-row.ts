@@ -4,7 +4,7 @@ import type { EffectRow } from "../checkpoint/journal.ts";
 import type { Session } from "./session.ts";
 
 /** What such a row holds. */
-export type Beside = "ledger" | "longTerm";
+export type Beside = "args" | "ledger" | "longTerm";
 
 /** The task that such rows name: none has an id that ends so. */
 export function besideTask(id: string, what: Beside): string {

@@ -16,7 +16,7 @@ import type { CallSet } from "./call-set.ts";
 import { recordOf } from "./error-record.ts";
 import type { Supersteps } from "./inner-run.ts";
 import type { TaskScope } from "./scope.ts";
-import { emit, placeOf, type Session } from "./session.ts";
+import { emit, placeOf, type Session, withPolicies } from "./session.ts";
 
 /** A call that waits for its answer; its id is unique among those of its message. */
 export interface OpenCall {
@@ -54,6 +54,10 @@ export interface CallAtWork extends OpenCall {
   readonly startedAt: number;
   /** As it stands now: as the model made it, then parsed, then as hooks and people changed it. */
   toolCall: ToolCall;
+  /** As it was parsed, before hooks and people changed it; absent until it is. */
+  asRead: ToolCall | undefined;
+  /** What its start was recorded with, where it is `once`. */
+  begunWith: ToolCall | undefined;
   /** Whether what the tool says is told: while an attempt is at work. */
   isOpen: boolean;
   /** How often a person was asked about it. */
@@ -78,14 +82,14 @@ export function hooks({ session, node }: CallAtWork): readonly Middleware[] {
 
 /** The middleware around the calls of a node. */
 export function middlewareAround(session: Session, node: ToolNode<never, never>): readonly Middleware[] {
-  const own = node.middleware as readonly Middleware[];
-  return session.policies.length === 0 ? own : [...session.policies, ...own];
+  return withPolicies(session, node.middleware as readonly Middleware[]);
 }
 
 /** The arguments as events and questions may show them. */
 export function shownArgs(call: CallAtWork, given: unknown = call.toolCall.args): unknown {
   const tool = call.tool?.spec;
-  if (tool === undefined) return given;
+  const { mask } = call.session;
+  if (tool === undefined) return mask.hideUncommon(given);
   let args = maskedArgs(tool.safety.redact, given as Json);
   for (const { name, showArgs } of hooks(call)) {
     if (showArgs === undefined) continue;
@@ -99,7 +103,7 @@ export function shownArgs(call: CallAtWork, given: unknown = call.toolCall.args)
       return "[withheld]";
     }
   }
-  return args;
+  return mask.hideUncommon(args);
 }
 
 /** What a result says of its call. */

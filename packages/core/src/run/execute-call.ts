@@ -6,9 +6,10 @@ import { isResult, resultOfError, type ToolResult, underPolicy } from "../tool/r
 import type { Tool, ToolCall, ToolRetryOn, ToolSpec } from "../tool/tool.ts";
 import { isToolError, ToolError, toToolError } from "../tool/tool-error.ts";
 import { attemptCall } from "./attempt-call.ts";
+import { recordOtherArgs } from "./begun-with.ts";
 import { changed, put } from "./call-args.ts";
 import { type CallAtWork, event, facts, hookFailed, hooks } from "./call-at-work.ts";
-import type { Execution } from "./call-runtime.ts";
+import { type Execution, tellRest } from "./call-runtime.ts";
 import { judge } from "./decide-call.ts";
 import { recordOf } from "./error-record.ts";
 import { attemptGraph, isNotYet, withUsage } from "./graph-call.ts";
@@ -23,6 +24,7 @@ export async function execute(call: CallAtWork, tool: Tool<never, never>, execut
   const result = await (middleware.some(({ aroundTool }) => aroundTool !== undefined)
     ? wrapped(call, tool, middleware, execution)
     : begun(call, tool, execution));
+  tellRest(call);
   settle(call, result);
   return tool.graph === undefined ? result : withUsage(call, result);
 }
@@ -39,6 +41,13 @@ function wrapped(
 }
 
 function begun(call: CallAtWork, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
+  const { begunWith, toolCall } = call;
+  const { saved } = call.session;
+  if (begunWith === undefined || begunWith === toolCall || saved === undefined) return begin(call, tool, execution);
+  return recordOtherArgs(call, saved).then(() => begin(call, tool, execution));
+}
+
+function begin(call: CallAtWork, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
   const over = call.locks?.begun();
   const made = attempts(call, tool, execution);
   return over === undefined ? made : made.finally(over);

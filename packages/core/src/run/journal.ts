@@ -48,6 +48,8 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
   readonly attempts?: (value: Value) => number;
   /** What tells the arguments of a `once` call from others. */
   readonly args?: string | undefined;
+  /** Called when the start of a `once` effect is about to be recorded: what it records is durable with that. */
+  readonly beforeStart?: (() => void) | undefined;
   /** What is kept with its outcome, known when it has ended. */
   readonly artifacts?: () => readonly ArtifactWrite[] | undefined;
   /** Where it stands, in a word for people. */
@@ -217,6 +219,7 @@ function first<Value>(session: Session, request: EffectRequest<Value>): Promise<
 /** Make the start of a `once` effect durable, then let it begin. */
 function begin<Value>(session: Session, saved: Saved, request: EffectRequest<Value>, row: EffectRow): Promise<Value> {
   const execute = (): Value | Promise<Value> => request.execute(row.idempotencyKey);
+  request.beforeStart?.();
   return new Promise((resolve, reject) => {
     const start = new Promise<void>((isTold) => {
       recordNow(session, saved, {

@@ -52,6 +52,7 @@ function start(call: CallAtWork, name: string, args: unknown): Decided | undefin
   if (limit !== undefined && !call.hasSlot) return reject(call, "limit", tooMany(limit.most));
   call.move("call.admitted");
   call.toolCall = deepFreeze({ id: call.block.id, name, args });
+  call.asRead = call.toolCall;
   call.move("call.started");
   event(call, { type: "tool.started", args: shownArgs(call) });
   call.move("call.checking");

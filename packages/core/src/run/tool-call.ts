@@ -9,12 +9,13 @@ import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../tool/approval.
 import type { Middleware } from "../tool/middleware.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
 import { isResult, resultOf, resultOfError, type ToolResult, underPolicy } from "../tool/result.ts";
-import type { Tool, ToolRuntime, ToolSpec } from "../tool/tool.ts";
+import type { Tool, ToolCall, ToolRuntime, ToolSpec } from "../tool/tool.ts";
 import { isToolError, ToolError } from "../tool/tool-error.ts";
 import { admit } from "./admission.ts";
 import { argsDigest } from "./args-digest.ts";
 import { keepsArtifacts, presentable } from "./artifacts.ts";
 import { checkedResult } from "./attempt-call.ts";
+import { asBegun, recordArgs } from "./begun-with.ts";
 import { admitted, hasBegun } from "./call-admission.ts";
 import { type CallAtWork, event, facts, hookFailed, hooks, type OpenCall, shownArgs } from "./call-at-work.ts";
 import { type Met, meetElsewhere } from "./call-elsewhere.ts";
@@ -87,6 +88,8 @@ export async function runToolCall(
     },
     startedAt: session.world.clock.monotonic(),
     toolCall: { id: block.id, name: block.name, args: block.args },
+    asRead: undefined,
+    begunWith: undefined,
     isOpen: false,
     questions: 0,
     approved: undefined,
@@ -105,12 +108,13 @@ export async function runToolCall(
   if (prepared.kind === "waiting") return asks(call, prepared.open);
   const doubt = consultDoubt(call, known);
   if (doubt !== undefined && "open" in doubt) return asks(call, doubt.open);
-  const fact = doubt === undefined ? undefined : () => toldResult(call, doubt);
+  const fact = doubt === undefined ? undefined : () => toldResult(call, doubt, asBegun(call));
   // A `once` call that had started before a crash stays in doubt, whatever is decided about it today.
   const unrun = known?.effect === "once" ? "once" : "pure";
   if (prepared.kind === "answer") {
     call.move("call.settled");
-    return { kind: "answered", result: await recorded(call, unrun, () => conclude(call, prepared.result), fact) };
+    const ask = fact ?? otherSide(call, call.tool);
+    return { kind: "answered", result: await recorded(call, unrun, () => conclude(call, prepared.result), ask) };
   }
   let { tool } = prepared;
   if (tool.spec.client === true) {
@@ -130,10 +134,7 @@ export async function runToolCall(
     if (met !== undefined) return { kind: "answered", result: await counted(call, saved, met) };
   }
   const injected = tool.resolve === undefined ? undefined : await tool.resolve(injectionSource(call));
-  const ask =
-    tool.reconcile === undefined
-      ? fact
-      : (idempotencyKey: string) => reconcile(call, tool, { idempotencyKey, injected });
+  const ask = fact ?? otherSide(call, tool, () => injected);
   const locks = locksOf(tool.spec, session.world);
   const barred = locks === undefined ? undefined : await barredFrom(call, locks);
   if (barred !== undefined) {
@@ -208,7 +209,7 @@ async function counted(
   { found, result }: Extract<Met, { readonly kind: "happened" }>,
 ): Promise<ToolResult> {
   let counts = result;
-  if (!isResult(counts)) counts = (await toldResult(call, counts)) as ToolResult;
+  if (!isResult(counts)) counts = (await toldResult(call, counts, undefined)) as ToolResult;
   else for (const event of ["call.settled", "call.reviewed", "call.persisted"] as const) call.move(event);
   return takeOver(call.session, saved, effectOf(call), found.row, counts);
 }
@@ -220,24 +221,44 @@ function consultDoubt(
 ): InDoubtAnswer | { readonly open: InterruptRow } | undefined {
   const { block, scope } = call;
   if (known === undefined || !inFlight(known) || known.effect !== "once") return undefined;
-  if (call.tool?.reconcile !== undefined) return undefined;
+  const begun = asBegun(call);
+  if (call.tool?.reconcile !== undefined && begun !== undefined) return undefined;
   const { idempotencyKey, startedAt } = known;
+  const args = begun === undefined ? notSaved : shownArgs(call, begun.args);
   const asked = scope.consult({
     id: `${scope.task.id}:${call.key}:${inDoubtKey}`,
     about: aboutStart(known),
     key: inDoubtKey,
-    payload: { callId: block.id, tool: block.name, args: shownArgs(call), idempotencyKey, startedAt },
+    payload: { callId: block.id, tool: block.name, args, idempotencyKey, startedAt },
     schema: jsonSchemaOf(inDoubtAnswer),
   });
   return "open" in asked ? asked : (asked.answer as InDoubtAnswer);
 }
 
+/** What a person is shown in the place of arguments that could not be saved, or that hold a secret. */
+const notSaved = "[not saved]";
+
 /** The result that a person told of; nothing when they said that it did not happen. */
-async function toldResult(call: CallAtWork, { happened, content }: InDoubtAnswer): Promise<ToolResult | undefined> {
+async function toldResult(
+  call: CallAtWork,
+  { happened, content }: InDoubtAnswer,
+  begun: ToolCall | undefined,
+): Promise<ToolResult | undefined> {
   if (!happened) return undefined;
+  call.toolCall = begun ?? call.toolCall;
   if (call.state() === "executing") call.move("call.settled");
   const text = content ?? "A person has confirmed that this happened. Its result is not known.";
   return conclude(call, resultOf(text, facts(call, 1)));
+}
+
+/** Asks the other side about a call in doubt, where its tool can. */
+function otherSide(
+  call: CallAtWork,
+  tool: Tool<never, never> | undefined,
+  injected: () => unknown = () => tool?.resolve?.(injectionSource(call)),
+): ((idempotencyKey: string) => Promise<ToolResult | undefined>) | undefined {
+  if (tool?.reconcile === undefined) return undefined;
+  return async (idempotencyKey) => reconcile(call, tool, { idempotencyKey, injected: await injected() });
 }
 
 async function reconcile(
@@ -246,10 +267,12 @@ async function reconcile(
   execution: Execution,
 ): Promise<ToolResult | undefined> {
   const runtime = toolRuntime(call, tool.spec, execution, 1, call.scope.signal(), () => true);
-  const found = await foundOut(call, tool, runtime);
+  const begun = asBegun(call) ?? call.toolCall;
+  const found = await foundOut(call, tool, runtime, begun);
   if (found === undefined) return undefined;
+  call.toolCall = begun;
   if (call.state() === "before") call.move("call.allowed");
-  call.move("call.settled");
+  if (call.state() === "executing") call.move("call.settled");
   return conclude(call, found);
 }
 
@@ -258,9 +281,10 @@ async function foundOut(
   call: CallAtWork,
   tool: Tool<never, never>,
   runtime: ToolRuntime,
+  begun: ToolCall,
 ): Promise<ToolResult | undefined> {
   try {
-    const happened = await tool.reconcile?.(call.session.state as never, runtime as never, call.toolCall);
+    const happened = await tool.reconcile?.(call.session.state as never, runtime as never, begun);
     return happened === undefined ? undefined : checkedResult(call, tool.spec, happened, 1);
   } catch (thrown) {
     if (!isToolError(thrown) || thrown.kind !== "unknown_outcome") throw thrown;
@@ -346,6 +370,7 @@ function recorded(
     args,
     execute: run,
     reconcile: ask,
+    beforeStart: effect === "once" ? () => recordArgs(call) : undefined,
     attempts: attemptsOf,
     goesOn: call.tool?.graph !== undefined,
     artifacts: () => call.artifacts,

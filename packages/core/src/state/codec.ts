@@ -37,7 +37,7 @@ const errorClasses = { Error, EvalError, RangeError, ReferenceError, SyntaxError
 
 /** Tags of the format itself: no class may take one. */
 const builtIn: ReadonlySet<string> = new Set(
-  "undefined number bigint date url regexp set map bytes error object hole".split(" "),
+  "undefined number bigint date url regexp set map bytes error object bare hole".split(" "),
 );
 
 const views = {
@@ -137,7 +137,9 @@ export function createCodec(classes: readonly ClassCodec[] = [], options: CodecO
       if (className(value) !== "Array") throw walk.refuse(`an instance of ${className(value)}`);
       return lowerArray(value, walk);
     }
-    if (isPlainObject(value)) return lowerObject(value, walk);
+    const prototype: unknown = Object.getPrototypeOf(value);
+    if (prototype === Object.prototype || prototype === null)
+      return lowerObject(value as Record<string, unknown>, prototype === null, walk);
     const tagged = lowerBuiltIn(value, down);
     if (tagged === undefined) throw walk.refuse(`an instance of ${className(value)}`);
     return tagged;
@@ -286,7 +288,7 @@ function isHole(item: unknown): boolean {
   return typeof item === "object" && item !== null && "$" in item && item.$ === hole.$;
 }
 
-function lowerObject(object: Record<string, unknown>, { down, refuse }: Walk): unknown {
+function lowerObject(object: Record<string, unknown>, isBare: boolean, { down, refuse }: Walk): unknown {
   if (Object.getOwnPropertySymbols(object).length > 0) throw refuse("a symbol as a key");
   let changed: Record<string, unknown> | undefined;
   const keys = Object.keys(object);
@@ -298,8 +300,8 @@ function lowerObject(object: Record<string, unknown>, { down, refuse }: Walk): u
     define(changed, key, lowered);
   }
   const plain = changed ?? object;
-  return keys.includes("$") || keys.includes("toJSON")
-    ? { $: "object", v: keys.map((key) => [key, plain[key]]) }
+  return isBare || keys.includes("$") || keys.includes("toJSON")
+    ? { $: isBare ? "bare" : "object", v: keys.map((key) => [key, plain[key]]) }
     : plain;
 }
 
@@ -369,8 +371,9 @@ function liftBuiltIn(tag: string, data: unknown, lift: (value: unknown) => unkno
       return liftBytes(String(listOf(data)[0]), fromBase64(String(listOf(data)[1])));
     case "error":
       return liftError(data, lift);
+    case "bare":
     case "object": {
-      const object: Record<string, unknown> = {};
+      const object: Record<string, unknown> = tag === "bare" ? Object.create(null) : {};
       for (const entry of listOf(data)) define(object, String(listOf(entry)[0]), lift(listOf(entry)[1]));
       return object;
     }

@@ -69,7 +69,12 @@ function copyOf(value: unknown, copies: Set<object>): unknown[] | Record<string,
     });
   }
   if (copies.has(value)) return value;
-  const copy = Array.isArray(value) ? value.slice() : { ...value };
+  const copy = Array.isArray(value) ? value.slice() : likeOf(value);
   copies.add(copy);
   return copy;
+}
+
+/** Without the prototype that its original does not have either: `Object.groupBy` makes such dictionaries. */
+function likeOf(value: Record<string, unknown>): Record<string, unknown> {
+  return Object.getPrototypeOf(value) === null ? Object.assign(Object.create(null), value) : { ...value };
 }

@@ -151,6 +151,7 @@ export interface Tool<State = unknown, Context = unknown> {
   readonly resolve?: ((source: InjectionSource) => Promise<unknown>) | undefined;
   /**
    * Ask the other side whether a call with this key happened: its return value, or undefined when it did not. For `once` tools.
+   * Given the arguments that the call began with, hooks and people included. Where those could not be saved, a person is asked.
    * What cannot be known is a `ToolError` of the kind `unknown_outcome`, which becomes the call's answer: nobody is asked.
    */
   readonly reconcile?: ((state: State, runtime: ToolRuntime<Context>, call: ToolCall) => unknown) | undefined;

@@ -9,6 +9,7 @@ import {
   list,
   memoryStore,
   type NodePolicy,
+  type NodeRuntime,
   resume,
   run,
   START,
@@ -324,15 +325,17 @@ describe("after a resume", () => {
     expect(ran).toEqual(["body", "handler"]);
   });
 
-  test("a key that is kept for the handler is refused in the body", async () => {
-    const graph = defineGraph({ name: "kept", state: Log })
-      .nodes({
-        a: {
-          run: async (_state, { step }) => void (await step("onError/x", () => 1)),
-          onError: (_state, { error }) => ({ log: [error.message] }),
-        },
-      })
+  test("a key that is kept for handlers is refused in a body, also where the node has none as yet", async () => {
+    const body = async (_state: unknown, { step }: NodeRuntime): Promise<void> =>
+      void (await step("onError/x", () => 1));
+    const handled = defineGraph({ name: "kept", state: Log })
+      .nodes({ a: { run: body, onError: (_state, { error }) => ({ log: [error.message] }) } })
       .edges({ [START]: "a", a: END });
-    expect((await run(graph, {}).result).state.log[0]).toContain("kept for its error handler");
+    expect((await run(handled, {}).result).state.log[0]).toContain("kept for error handlers");
+    const plain = defineGraph({ name: "kept", state: Log })
+      .nodes({ a: body })
+      .edges({ [START]: "a", a: END });
+    const error = await failureOf(run(plain, {}).result, "repeated_step");
+    expect(error.message).toContain("kept for error handlers");
   });
 });

@@ -350,30 +350,41 @@ test("a step and what a hook asks of another model have no key together, whichev
   }
 });
 
-test("a step that stands under such a key already goes on after a crash", async () => {
-  const store = memoryStore();
-  // As a body recorded it before the key was kept.
-  const before: Store = {
-    ...store,
-    commit: (commit, told) => {
-      const effects = commit.effects?.map((row) =>
-        row.key === "mine" ? { ...row, key: "model:afterAgent", name: "model:afterAgent" } : row,
-      );
-      store.commit({ ...commit, ...(effects && { effects }) }, told);
-    },
-  };
-  let ran = 0;
-  const graph = (key: string) =>
-    defineGraph({ name: "kept", state: defineState({ messages: messages() }), interrupts: { go: z.boolean() } })
-      .nodes({
-        ask: async (_, { step, interrupt }) => {
-          await step(key, () => (ran += 1));
-          await interrupt("go");
+function failAgain(_state: unknown, { error }: { readonly error: Error }): never {
+  throw error;
+}
+
+test.each(["model:afterAgent", "model:beforeAgent:asker:short", "onError/x"])(
+  "a step or a model's answer that a body has recorded under the key %s, before it was kept, goes on",
+  async (kept) => {
+    for (const what of ["step", "model"] as const) {
+      const store = memoryStore();
+      const before: Store = {
+        ...store,
+        commit: (commit, told) => {
+          const effects = commit.effects?.map((row) =>
+            row.key === "mine" ? { ...row, key: kept, ...(what === "step" && { name: kept }) } : row,
+          );
+          store.commit({ ...commit, ...(effects && { effects }) }, told);
         },
-      })
-      .edges({ [START]: "ask", ask: END });
-  expect((await run(graph("mine"), { store: before, thread: "t" }).result).status).toBe("waiting");
-  const end = await resume(graph("model:afterAgent"), { store: store.peer(), thread: "t", answers: { go: true } })
-    .result;
-  expect([end.status, ran]).toEqual(["done", 1]);
-});
+      };
+      const model = talker("small", ["fine"]);
+      const graph = (key: string) =>
+        defineGraph({ name: "kept", state: defineState({ messages: messages() }), interrupts: { go: z.boolean() } })
+          .nodes({
+            ask: {
+              run: async (_, { step, model: ask, interrupt }) => {
+                if (what === "model") await ask({ model, request }, key);
+                else await step(key, () => (model.asked += 1));
+                await interrupt("go");
+              },
+              ...(key === "mine" ? {} : { onError: failAgain }),
+            },
+          })
+          .edges({ [START]: "ask", ask: END });
+      expect((await run(graph("mine"), { store: before, thread: "t" }).result).status).toBe("waiting");
+      const end = await resume(graph(kept), { store: store.peer(), thread: "t", answers: { go: true } }).result;
+      expect([what, end.status, model.asked]).toEqual([what, "done", 1]);
+    }
+  },
+);

@@ -150,7 +150,7 @@ test("E4 a key that the state does not have is a type error, and at run time an 
   }
 });
 
-test('E5 0, "", false and null survive input, update, save and read; undefined is not written', async () => {
+test("E5 0, an empty text, false and null survive input, update, save and read; undefined is not written", async () => {
   const store = memoryStore();
   const graph = defineGraph({
     name: "falsy",

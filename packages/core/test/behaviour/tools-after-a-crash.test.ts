@@ -10,6 +10,7 @@ import {
   END,
   memoryStore,
   messages,
+  modify,
   resume,
   run,
   START,
@@ -195,6 +196,91 @@ describe("a call that had started when its process died", () => {
     allowed = false;
     const result = await loop.again({}, { store: store.peer() }).result;
     expect(result).toMatchObject({ status: "waiting", interrupts: [{ key: "in_doubt" }] });
+  });
+});
+
+describe("a call in doubt whose arguments hooks had changed", () => {
+  interface Doubt {
+    readonly hook: "beforeTool" | "aroundTool";
+    readonly reconcile?: false;
+    /** What the hook puts in; else which process it stands in. */
+    readonly by?: unknown;
+    readonly deniedFrom?: number;
+  }
+
+  /** A call that hangs in every process, with a hook that puts in which process it is; `next` goes on in another one. */
+  function dying({ hook, reconcile, by, deniedFrom = Infinity }: Doubt) {
+    let life = 1;
+    const log: string[] = [];
+    const tool = defineTool({
+      name: "act",
+      description: "Act.",
+      input: z.object({ by: z.unknown() }),
+      run: ({ by }: { readonly by: unknown }) => {
+        log.push(`runs with ${by}`);
+        return new Promise<string>(() => undefined);
+      },
+      ...(reconcile === false
+        ? {}
+        : {
+            reconcile: ({ by }: { readonly by: unknown }) => {
+              log.push(`asked about ${by}`);
+              return life < 3 && deniedFrom > life ? undefined : "it did happen";
+            },
+          }),
+    });
+    const middleware = defineMiddleware({
+      name: "hooks",
+      beforeTool: () =>
+        life >= deniedFrom ? deny("not any more") : hook === "beforeTool" ? modify({ by: by ?? life }) : undefined,
+      ...(hook === "aroundTool" ? { aroundTool: ({ call }, next) => next({ ...call, args: { by: by ?? life } }) } : {}),
+      afterTool: ({ call }) => {
+        if (tool.is(call)) log.push(`ended with ${call.args.by}`);
+        return undefined;
+      },
+    });
+    let store = memoryStore();
+    const turns = [[call("act", { by: "the model" })], ["ok"]];
+    const loop = toolLoop({ tools: [tool], middleware: [middleware], store, turns });
+    leftToDie(loop.start().result);
+    const next = async (answers = {}): Promise<{ readonly end: Promise<End> }> => {
+      await loop.world.settle();
+      store.crash();
+      store = store.peer();
+      life += 1;
+      return { end: loop.again(answers, { store }).result };
+    };
+    return { log, next };
+  }
+
+  test("by a hook before or around it: reconcile is given those with which it ran last, and so are the hooks after it", async () => {
+    for (const hook of ["beforeTool", "aroundTool"] as const) {
+      const { log, next } = dying({ hook });
+      leftToDie((await next()).end);
+      const { end } = await next();
+      expect(answersIn(await end).map(textIn)).toEqual(["it did happen"]);
+      expect(log, hook).toEqual(["runs with 1", "asked about 1", "runs with 2", "asked about 2", "ended with 2"]);
+    }
+  });
+
+  test("shows a person those with which it ran", async () => {
+    const { next } = dying({ hook: "aroundTool", reconcile: false });
+    const { end } = await next();
+    expect(await end).toMatchObject({ interrupts: [{ key: "in_doubt", payload: { args: { by: 1 } } }] });
+  });
+
+  test("asks a person and not the other side, where they could not be saved", async () => {
+    const { log, next } = dying({ hook: "aroundTool", by: () => "a function" });
+    const { end } = await next();
+    expect(await end).toMatchObject({ interrupts: [{ key: "in_doubt", payload: { args: "[not saved]" } }] });
+    expect(log).toHaveLength(1);
+  });
+
+  test("asks the other side also where a policy would refuse it today", async () => {
+    const { log, next } = dying({ hook: "aroundTool", deniedFrom: 2 });
+    const { end } = await next();
+    expect(answersIn(await end).map(textIn)).toEqual(["it did happen"]);
+    expect(log).toEqual(["runs with 1", "asked about 1", "ended with 1"]);
   });
 });
 

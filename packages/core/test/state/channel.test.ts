@@ -18,7 +18,7 @@ import {
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 
-const { channels } = defineState({
+const { channels }: { readonly channels: Readonly<Record<string, Channel>> } = defineState({
   last: z.number().default(0),
   list: list(z.object({ n: z.number() })),
   total: reduce(z.number().default(10), (sum, by: { readonly add: number }) => sum + by.add),

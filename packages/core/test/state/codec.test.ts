@@ -11,6 +11,11 @@ function same(left: unknown, right: unknown): boolean {
   return isDeepStrictEqual(left, right);
 }
 
+/** A dictionary without a prototype, as `Object.groupBy` makes them. */
+function bare(entries: object): object {
+  return Object.assign(Object.create(null), entries);
+}
+
 class Money {
   readonly cents: number;
   constructor(cents: number) {
@@ -47,6 +52,7 @@ const anything = fc.letrec((tie) => ({
     leaf,
     fc.array(tie("value")),
     fc.array(fc.tuple(key, tie("value"))).map(Object.fromEntries),
+    fc.array(fc.tuple(key, tie("value"))).map((entries) => bare(Object.fromEntries(entries))),
     fc.array(fc.tuple(tie("value"), tie("value"))).map((entries) => new Map(entries)),
     fc.array(tie("value")).map((items) => new Set(items)),
   ),
@@ -75,6 +81,7 @@ test.each([
   ["-0", -0],
   ["undefined in objects and lists", { a: undefined, b: [undefined, 1] }],
   ["a list with holes", { board: Object.assign(new Array(9), { 1: "x", 4: undefined }), none: new Array(2) }],
+  ["an object without a prototype", bare({ a: 1, $: "x", inner: bare({}) })],
   ["URL", new URL("https://a.example/?q=%20#x")],
   ["RegExp", /a"b\/c/giu],
   ["ArrayBuffer", new Uint8Array([0, 255, 7]).buffer],

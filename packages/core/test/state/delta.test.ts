@@ -166,6 +166,29 @@ test("E48 holes of a list stay holes, through patches and where a recipe makes t
   expect(grown.saved).toStrictEqual(grown.state);
 });
 
+test("E48 an object without a prototype has none after a change in it either, in the state and as it is saved", () => {
+  const bare = (entries: object): object => Object.assign(Object.create(null), entries);
+  const Words = defineState({ counts: z.custom<Record<string, unknown>>().default({}) });
+  const graph = defineGraph({ name: "words", state: Words })
+    .nodes({ a: () => undefined })
+    .edges({ [START]: "a", a: END });
+  const before = { counts: bare({ the: 1, in: bare({ there: 2 }) }) };
+  const recipe = update(
+    (draft: typeof before & { counts: { in: object } }) =>
+      void Object.assign(draft.counts.in, { new: bare({ x: undefined }) }),
+  );
+  const outcome = readReturn(planOf(graph), "a", before, recipe);
+  const { state, deltas } = superstep(planOf(graph), 1, { state: before, joins: {} }, [
+    { task: { id: "1:0", node: "a" }, outcome },
+  ]);
+  const [row] = stateWriter(Words.channels, plainCodec, []).rows(deltas, state);
+  const saved = row === undefined ? undefined : deltaOf(plainCodec, row);
+  expect(saved?.kind).toBe("patch");
+  const wanted = bare({ the: 1, in: bare({ there: 2, new: bare({ x: undefined }) }) });
+  expect(state["counts"]).toStrictEqual(wanted);
+  expect(saved && applyDelta(before.counts, saved)).toStrictEqual(wanted);
+});
+
 test("a recipe may change a map, which is saved whole", () => {
   const before = initialState(Free.channels);
   const outcome = readReturn(

@@ -330,4 +330,8 @@ describe("what a tool does not say", () => {
     const strange = { spec: { ...bare, labell: "x" } as unknown, call: () => "ran" } as Tool;
     expect(refusal(() => toolRegistry([strange]))).toContain('has no option "labell"');
   });
+
+  test("a list of tools in the place of options is told so", () => {
+    expect(refusal(() => toolNode([] as never))).toContain("got a list where its options are due");
+  });
 });
