@@ -39,9 +39,9 @@ export function agentGraph(
   const { name, version = 1, stopWhen, prepareStep, inbox } = given;
   const context = given.context as ContextDefinition | undefined;
   const middleware = withOptions(given, output);
-  // What stands around sub-agents too is the graph's; the rest is its nodes'.
-  const policies = inherited(middleware, true);
-  const options = { ...given, middleware: inherited(middleware, false) };
+  // What stands around sub-agents too is the graph's besides; in its own nodes it keeps its place in the list.
+  const policies = inherited(middleware);
+  const options = { ...given, middleware };
   const counts = stopWhen !== undefined || prepareStep !== undefined;
   const start = defineGraph({
     name,
@@ -82,10 +82,9 @@ export function agentGraph(
   });
 }
 
-/** Middleware that is inherited, or that is not. What is no list is refused where the tool node is made. */
-function inherited(middleware: readonly Middleware[], isWanted: boolean): readonly Middleware[] {
-  if (!Array.isArray(middleware)) return isWanted ? [] : middleware;
-  return middleware.filter((each) => (each?.inherited === true) === isWanted);
+/** Middleware that is inherited. What is no list is refused where the tool node is made. */
+function inherited(middleware: readonly Middleware[]): readonly Middleware[] {
+  return Array.isArray(middleware) ? middleware.filter((each) => each?.inherited === true) : [];
 }
 
 /** The agent's own middleware, behind what its options mean. */

@@ -55,5 +55,19 @@ export function cleanData(clean: Clean, value: unknown): unknown {
   if (typeof value === "string") return clean(value);
   if (Array.isArray(value)) return value.map((item) => cleanData(clean, item));
   if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [clean(key), cleanData(clean, item)]));
+  const names = cleanNames(clean, Object.keys(value));
+  return Object.fromEntries(Object.values(value).map((item, index) => [names[index], cleanData(clean, item)]));
+}
+
+/** Names that become the same are numbered, so that no entry is lost. */
+function cleanNames(clean: Clean, names: readonly string[]): readonly string[] {
+  const taken = new Set(names.filter((name) => clean(name) === name));
+  return names.map((name) => {
+    const cleaned = clean(name);
+    if (cleaned === name) return name;
+    let free = cleaned;
+    for (let nth = 2; taken.has(free); nth++) free = `${cleaned} (${nth})`;
+    taken.add(free);
+    return free;
+  });
 }

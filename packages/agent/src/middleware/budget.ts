@@ -1,11 +1,13 @@
 /** Budgets: turns, tool calls, tokens, cost and time of an agent and its sub-agents. What is spent stands in the state. */
 import {
+  type Channel,
   defineMiddleware,
   type Ledger,
   type LostAttempt,
   type Middleware,
   type ModelHookRuntime,
   type ModelRequest,
+  type Schema,
   StatewrightError,
   ToolError,
   type Usage,
@@ -27,6 +29,12 @@ import {
 import { asBudget } from "../budget/own-limits.ts";
 import { costOf, type Prices, priceOf, tokensOf } from "../budget/prices.ts";
 
+/** A budget, and the channel in which it keeps what was spent, for the state of a graph of your own. */
+export type Budget<Name extends string = string> = Middleware & {
+  readonly channels: { readonly [Key in `${Name}Spent`]: Channel<BudgetSpent, never, undefined> };
+  readonly interrupts: { readonly [Key in Name]: Schema<BudgetAnswer> };
+};
+
 type BudgetLedger = Ledger<BudgetSpent, Spending>;
 
 /**
@@ -34,7 +42,9 @@ type BudgetLedger = Ledger<BudgetSpent, Spending>;
  * are more by one request at most, and requests that are sent side by side reserve what the last one took. Throws
  * `invalid_option` for limits that are none, and for a limit of cost without prices.
  */
-export function budget(options: BudgetOptions): Middleware {
+export function budget<const Name extends string = "budget">(
+  options: BudgetOptions & { readonly name?: Name },
+): Budget<Name> {
   const read = readBudgetOptions(options);
   const { name, per, limits, prices, onExceeded, onUnknown, warnAt, expiresMs, tree } = read;
   const channel = budgetChannel(per);
@@ -151,7 +161,7 @@ export function budget(options: BudgetOptions): Middleware {
       return undefined;
     },
   });
-  return asBudget(middleware);
+  return asBudget(middleware) as Budget<Name>;
 
   /** Tells once of a limit that is near, and says it to the model in each request. */
   function warned(request: ModelRequest, runtime: ModelHookRuntime, ledger: BudgetLedger): ModelRequest | undefined {

@@ -1,5 +1,6 @@
 /** Calls in a conversation, as policies read them from the state. */
 import { callsOf, type Message, type ToolCallBlock } from "@statewright/core";
+import { isFromPerson } from "../from-person.ts";
 
 /** The conversation of a state; empty where it has none. */
 export function messagesIn(state: unknown): readonly Message[] {
@@ -21,7 +22,7 @@ export function earlierSiblings(messages: readonly Message[], callId: string): r
 
 /** Every call since a person spoke last, save those after this one in its message. */
 export function callsSinceUser(messages: readonly Message[], callId: string): readonly ToolCallBlock[] {
-  const start = messages.findLastIndex(({ role }) => role === "user") + 1;
+  const start = messages.findLastIndex(isFromPerson) + 1;
   const index = messages.findLastIndex(({ role }) => role === "assistant");
   const calls: ToolCallBlock[] = [];
   for (let place = start; place < index; place++) {

@@ -9,6 +9,7 @@ import {
   StatewrightError,
   type ToolSpec,
 } from "@statewright/core";
+import { checkFlag } from "../check-option.ts";
 
 /** What `confinePaths` takes. */
 export interface ConfineOptions {
@@ -21,6 +22,8 @@ export interface ConfineOptions {
   readonly place: (root: string, path: string) => Promise<string | undefined>;
   /** Which arguments of which tools are paths, or lists of paths. */
   readonly paths: { readonly [tool: string]: readonly string[] };
+  /** Whether it stands around sub-agents too. Default true. */
+  readonly tree?: boolean;
 }
 
 /**
@@ -30,8 +33,12 @@ export interface ConfineOptions {
  * tools open files through `workspace` of `@statewright/host`, which looks again at the open file.
  */
 export function confinePaths(options: ConfineOptions): Middleware {
-  checkOptions("confinePaths", options, optionNames<ConfineOptions>({ root: true, place: true, paths: true }));
-  const { root, place, paths } = options;
+  checkOptions(
+    "confinePaths",
+    options,
+    optionNames<ConfineOptions>({ root: true, place: true, paths: true, tree: true }),
+  );
+  const { root, place, paths, tree = true } = options;
   if (
     typeof root !== "string" ||
     root === "" ||
@@ -43,10 +50,12 @@ export function confinePaths(options: ConfineOptions): Middleware {
       what: "confinePaths lacks its root, its place or its paths",
       next: "Give confinePaths({ root, place: placeInside, paths: { read_file: ['path'] } })",
     });
+  checkFlag("confinePaths", { tree });
   return defineMiddleware({
     name: "confinePaths",
     required: true,
     asks: [],
+    inherited: tree,
     beforeTool: async ({ call, tool }) => {
       const named = Object.hasOwn(paths, tool.name) ? paths[tool.name] : undefined;
       if (named === undefined)

@@ -14,13 +14,14 @@ export interface DryRunOptions {
   readonly mayRun?: (tool: ToolSpec) => boolean;
 }
 
-/** Answer calls of tools that may change something with what would have been done, and run none of them. */
+/** Answer calls of tools that may change something with what would have been done, and run none of them, those of sub-agents neither. */
 export function dryRun(options: DryRunOptions = {}): Middleware {
   checkOptions("dryRun", options, optionNames<DryRunOptions>({ mayRun: true }));
   const { mayRun = isHarmless } = options;
   return defineMiddleware({
     name: "dryRun",
     required: true,
+    inherited: true,
     beforeTool: ({ tool }) =>
       mayRun(tool) === true
         ? undefined

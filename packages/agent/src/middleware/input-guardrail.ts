@@ -12,6 +12,7 @@ import {
   type UserMessage,
 } from "@statewright/core";
 import { checkFunction, unfitOption } from "../check-option.ts";
+import { isFromPerson } from "../from-person.ts";
 import { textsSchema } from "../texts-schema.ts";
 import { messagesIn } from "./calls-in.ts";
 
@@ -72,7 +73,7 @@ export function inputGuardrail<Context = unknown, State = unknown>(
       const conversation = messagesIn(runtime.state);
       const messages = conversation
         .slice(conversation.findLastIndex(({ role }) => role === "assistant") + 1)
-        .filter((message): message is UserMessage => message.role === "user");
+        .filter(isFromPerson);
       if (messages.length > 0) {
         const input = { messages, text: messages.map(textOf).join("\n"), conversation };
         const refusal = await check(input, runtime);

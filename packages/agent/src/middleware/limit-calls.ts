@@ -1,4 +1,4 @@
-/** Limits to how many calls a run and a thread make. The counts stand in the state, so no restart forgets them. */
+/** Limits to how many calls a run and a thread make, sub-agents included. The counts stand in the state, so no restart forgets them. */
 import {
   abort,
   type Channel,
@@ -12,6 +12,7 @@ import {
   schemaWhere,
   ToolError,
 } from "@statewright/core";
+import { checkFlag } from "../check-option.ts";
 import { earlierSiblings, messagesIn } from "./calls-in.ts";
 
 /** How many calls may be made. */
@@ -25,16 +26,19 @@ export interface LimitCallsOptions extends CallLimits {
   readonly tools?: { readonly [tool: string]: CallLimits };
   /** The model reads that there are no more calls (default), or the run ends. */
   readonly atLimit?: "refuse" | "end";
+  /** Whether calls of sub-agents count too, and are refused. Default true. */
+  readonly tree?: boolean;
 }
 
-/** Calls that were made, by tool: on the thread, and in the run that made one last. */
+/** Calls that were made, by tool, sub-agents included: on the thread, and in the run that made one last. */
 export interface CallCounts {
   readonly thread: Readonly<Record<string, number>>;
   readonly run: string;
   readonly inRun: Readonly<Record<string, number>>;
 }
 
-interface CallMade {
+/** What a call writes into `callCounts`. */
+export interface CallMade {
   readonly run: string;
   readonly tool: string;
 }
@@ -69,55 +73,68 @@ function oneMore(before: Readonly<Record<string, number>>, tool: string): Readon
 }
 
 /**
- * Refuse calls over a limit. A call that was run counts, whatever it gave; one that was refused counts no more from the next
- * message on. Among the calls of one message the first ones get what is left.
+ * Refuse calls over a limit, those of sub-agents among them: all count together, also where they are at work side by side. A
+ * call that was run counts, whatever it gave; one that was refused counts no more from the next message on. Among the calls
+ * of one message the first ones get what is left.
  */
 export function limitCalls(options: LimitCallsOptions): Middleware {
   checkOptions(
     "limitCalls",
     options,
-    optionNames<LimitCallsOptions>({ perRun: true, perThread: true, tools: true, atLimit: true }),
+    optionNames<LimitCallsOptions>({ perRun: true, perThread: true, tools: true, atLimit: true, tree: true }),
   );
-  const { tools = {}, atLimit = "refuse" } = options;
+  const { tools = {}, atLimit = "refuse", tree = true } = options;
   checkLimits("limitCalls", options);
+  checkFlag("limitCalls", { tree });
   for (const [tool, limits] of Object.entries(tools)) {
     const owner = `limitCalls for "${tool}"`;
     checkOptions(owner, limits, optionNames<CallLimits>({ perRun: true, perThread: true }));
     checkLimits(owner, limits);
   }
   if (atLimit !== "refuse" && atLimit !== "end") throw unfit("limitCalls", "atLimit", '"refuse" or "end"');
+
+  /** The limit that calls of this run and thread have reached, with those of the same message that come before this one. */
+  const reachedBy = (name: string, run: string, made: CallCounts, before: readonly string[]): string | undefined => {
+    const inRun = made.run === run ? made.inRun : {};
+    const same = before.filter((each) => each === name).length;
+    const own = Object.hasOwn(tools, name) ? tools[name] : undefined;
+    return [
+      overLimit(options.perRun, totalOf(inRun) + before.length, "calls in this run"),
+      overLimit(options.perThread, totalOf(made.thread) + before.length, "calls in this conversation"),
+      overLimit(own?.perRun, (inRun[name] ?? 0) + same, `calls of "${name}" in this run`),
+      overLimit(own?.perThread, (made.thread[name] ?? 0) + same, `calls of "${name}" in this conversation`),
+    ].find((text) => text !== undefined);
+  };
+
   return defineMiddleware({
     name: "limitCalls",
     required: true,
     asks: [],
+    inherited: tree,
     channels: callCounts,
-    beforeTool: ({ call }, { state, run }) => {
-      const made = countsIn(state);
-      const inRun = made.run === run.run ? made.inRun : {};
+    beforeTool: ({ call }, { state, run, ledger: open }) => {
+      const ledger = open(callCounts.callCounts);
+      // It was counted before a crash lost its result.
+      if (ledger.has("call")) return undefined;
       const siblings = earlierSiblings(messagesIn(state), call.id).map(({ name }) => name);
-      const same = siblings.filter((name) => name === call.name).length;
-      const own = Object.hasOwn(tools, call.name) ? tools[call.name] : undefined;
-      const reached = [
-        overLimit(options.perRun, totalOf(inRun) + siblings.length, "calls in this run"),
-        overLimit(options.perThread, totalOf(made.thread) + siblings.length, "calls in this conversation"),
-        overLimit(own?.perRun, (inRun[call.name] ?? 0) + same, `calls of "${call.name}" in this run`),
-        overLimit(own?.perThread, (made.thread[call.name] ?? 0) + same, `calls of "${call.name}" in this conversation`),
-      ].find((text) => text !== undefined);
-      if (reached === undefined) return undefined;
+      const reached =
+        // Earlier calls of the message have their places, whenever they begin; what has begun elsewhere has its own.
+        reachedBy(call.name, run.run, ledger.value({ without: ["call"], beside: "inside" }), siblings) ??
+        reachedBy(call.name, run.run, ledger.value({ without: ["call"] }), []);
+      if (reached === undefined) {
+        ledger.reserve("call", { run: run.run, tool: call.name });
+        return undefined;
+      }
       if (atLimit === "end") return abort(reached);
       throw new ToolError("limit", `${reached} Go on without this call.`, { disposition: "repair" });
     },
-    afterTool: ({ call, result }, { run }) => {
-      const { command } = result;
-      if (result.attempts === 0 || Object.hasOwn(command?.update ?? {}, "callCounts")) return undefined;
-      const made: CallMade = { run: run.run, tool: call.name };
-      return { ...result, command: { ...command, update: { ...command?.update, callCounts: made } } };
+    afterTool: ({ call, result }, { run, ledger: open }) => {
+      const ledger = open(callCounts.callCounts);
+      if (result.attempts === 0) ledger.release("call");
+      else ledger.enter("call", { run: run.run, tool: call.name });
+      return undefined;
     },
   });
-}
-
-function countsIn(state: unknown): CallCounts {
-  return (state as { readonly callCounts: CallCounts }).callCounts;
 }
 
 function totalOf(made: Readonly<Record<string, number>>): number {

@@ -7,7 +7,8 @@ import {
   StatewrightError,
   ToolError,
 } from "@statewright/core";
-import { rateGate } from "../rate-gate.ts";
+import { checkFlag } from "../check-option.ts";
+import { type Pass, passTogether, rateGate } from "../rate-gate.ts";
 
 /** What `limitRate` takes. */
 export interface LimitRateOptions {
@@ -18,19 +19,25 @@ export interface LimitRateOptions {
   readonly tools?: readonly string[];
   /** Calls over the limit wait for their turn (default), or the model reads when to try again. */
   readonly over?: "wait" | "refuse";
+  /** Whether calls of sub-agents count too, and wait. Default true. */
+  readonly tree?: boolean;
 }
 
+/** The limits that a call has passed, by the signal of its task and its id: one whose arguments change is asked about again. */
+const passed: WeakMap<AbortSignal, Map<string, Pass[]>> = new WeakMap();
+
 /**
- * Let so many calls begin in any `perMs`, over all runs that have this middleware in this process. Register it last: a call
- * that a later hook refuses has used its turn. A call that waits holds no lock; a cancel ends its wait, and the turn is another's.
+ * Let so many calls begin in any `perMs`, over all runs that have this middleware in this process, sub-agents included.
+ * Register it last: a call that a later hook refuses has used its turn. A call under several limits begins when all of them
+ * have a turn for it. A call that waits holds no lock; a cancel ends its wait, and the turn is another's.
  */
 export function limitRate(options: LimitRateOptions): Middleware {
   checkOptions(
     "limitRate",
     options,
-    optionNames<LimitRateOptions>({ calls: true, perMs: true, tools: true, over: true }),
+    optionNames<LimitRateOptions>({ calls: true, perMs: true, tools: true, over: true, tree: true }),
   );
-  const { calls, perMs, tools, over = "wait" } = options;
+  const { calls, perMs, tools, over = "wait", tree = true } = options;
   if (!Number.isInteger(calls) || calls < 1 || !(typeof perMs === "number" && perMs > 0 && perMs < Infinity))
     throw new StatewrightError("invalid_option", {
       what: "limitRate needs a number of calls from 1 and a time above 0",
@@ -41,26 +48,35 @@ export function limitRate(options: LimitRateOptions): Middleware {
       what: "the over of limitRate is not known",
       next: 'Give "wait" or "refuse"',
     });
+  checkFlag("limitRate", { tree });
   const limited = tools === undefined ? undefined : new Set(tools);
   const gate = rateGate({ calls, perMs });
-  /** The calls that have a turn, by the signal of their task: one whose arguments change is asked about again. */
-  const begun: WeakMap<AbortSignal, Set<string>> = new WeakMap();
   return defineMiddleware({
     name: "limitRate",
     required: true,
     asks: [],
+    inherited: tree,
     beforeTool: async ({ call }, runtime) => {
       if (limited?.has(call.name) === false) return undefined;
-      const ofTask = begun.get(runtime.signal) ?? new Set();
-      if (ofTask.has(call.id)) return undefined;
-      const turn = over === "wait" ? await gate.wait(runtime) : gate.take(runtime.clock.now());
+      const passes = passesOf(runtime.signal, call.id);
+      if (passes.some((pass) => pass.gate === gate)) return undefined;
+      const turn = over === "refuse" ? gate.take(runtime.clock.now()) : undefined;
       if (typeof turn === "number")
         throw new ToolError("limit", `Too many calls of "${call.name}". Try again in ${turn} ms.`, {
           disposition: "repair",
           retryAfterMs: turn,
         });
-      begun.set(runtime.signal, ofTask.add(call.id));
+      passes.push({ gate, tokens: 0, turn });
+      if (turn === undefined) await passTogether(passes, runtime);
       return undefined;
     },
   });
+}
+
+function passesOf(task: AbortSignal, call: string): Pass[] {
+  const ofTask = passed.get(task) ?? new Map<string, Pass[]>();
+  passed.set(task, ofTask);
+  const passes = ofTask.get(call) ?? [];
+  ofTask.set(call, passes);
+  return passes;
 }

@@ -12,6 +12,7 @@ import {
 } from "@statewright/core";
 import { checkFunction, checkWord } from "../check-option.ts";
 import { exchangeStart } from "../context/kept-messages.ts";
+import { messagesIn } from "./calls-in.ts";
 
 /** What `promptCache` takes. */
 export interface PromptCacheOptions {
@@ -34,13 +35,13 @@ export function promptCache(options: PromptCacheOptions = {}): Middleware {
   const mark: ProviderData = { cacheControl: { type: "ephemeral", ...(ttl === "5m" ? {} : { ttl }) } };
   return defineMiddleware({
     name: "promptCache",
-    beforeModel: (request, { run }) => {
+    beforeModel: (request, { run, state }) => {
       const { instructions, providerOptions } = request;
       const tools = request.tools.toSorted((one, other) => (one.name < other.name ? -1 : 1));
       const hasInstructions = instructions !== undefined && instructions !== "";
       const lastTool = tools.at(-1);
       if (!hasInstructions && lastTool !== undefined) tools[tools.length - 1] = marked(lastTool, mark);
-      const messages = markedEnds(request.messages, mark);
+      const messages = markedEnds(request.messages, messagesIn(state).at(-1)?.id, mark);
       return {
         ...withoutInstructions(request),
         tools,
@@ -63,9 +64,13 @@ function instructionsMessage(instructions: string, mark: ProviderData): Message 
   return { role: "system", id: "instructions", content: instructions, provider: { anthropic: mark } };
 }
 
-/** The messages with which this request ends, and the one before it has ended, marked. */
-function markedEnds(messages: readonly Message[], mark: ProviderData): readonly Message[] {
-  const last = messages.length - 1;
+/**
+ * The messages with which this request ends, and the one before it has ended, marked. What a hook says behind the last
+ * message that is saved stands in no further request, so it is no end.
+ */
+function markedEnds(messages: readonly Message[], saved: string | undefined, mark: ProviderData): readonly Message[] {
+  const end = messages.findLastIndex(({ id }) => id === saved);
+  const last = end < 0 ? messages.length - 1 : end;
   const before = messages.findLastIndex(({ role }, index) => role === "assistant" && index < last) - 1;
   const ends = new Set([last, before < 0 ? last : endBefore(messages, before)]);
   return messages.map((message, index) => (ends.has(index) ? markedEnd(message, mark) : message));

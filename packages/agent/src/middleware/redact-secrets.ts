@@ -46,7 +46,7 @@ export const knownSecrets: readonly SecretPattern[] = [
 
 /**
  * Blot secrets out. Each text is walked once, from its start to its end, so no text takes long to look at. The model's own
- * messages stay as they are: a provider must get back what its model wrote.
+ * messages stay as they are: a provider must get back what its model wrote. It stands around sub-agents too.
  */
 export function redactSecrets(options: RedactOptions = {}): Middleware {
   checkOptions("redactSecrets", options, optionNames<RedactOptions>({ texts: true, patterns: true, blot: true }));
@@ -64,6 +64,7 @@ export function redactSecrets(options: RedactOptions = {}): Middleware {
   return defineMiddleware({
     name: "redactSecrets",
     required: true,
+    inherited: true,
     showArgs: ({ args }) => cleanData(clean, args) as Json,
     onToolUpdate: ({ partial }) => cleanOutput(clean, partial),
     afterTool: ({ result }) => cleanResult(clean, result),

@@ -7,6 +7,7 @@ export function refuseUnclassified(): Middleware {
     name: "refuseUnclassified",
     required: true,
     asks: [],
+    inherited: true,
     beforeTool: ({ tool }) =>
       tool.safety.access === "unclassified"
         ? deny(`The tool "${tool.name}" does not say what it touches, and such tools are off here. Use another tool.`)

@@ -15,6 +15,7 @@ import {
 } from "@statewright/core";
 import { checkCount, checkTexts, unfitOption } from "../check-option.ts";
 import { messageText } from "../context/conversation-text.ts";
+import { isFromPerson } from "../from-person.ts";
 import { type LatestChannel, latest } from "../latest-channel.ts";
 
 /** What `selectToolsByModel` takes. */
@@ -73,7 +74,7 @@ export function selectToolsByModel(options: SelectToolsOptions): Middleware {
     beforeModel: async (request, runtime) => {
       const open = request.tools.filter(({ name }) => !isAlways.has(name));
       if (open.length <= max) return undefined;
-      const user = request.messages.findLastIndex(({ role }) => role === "user");
+      const user = request.messages.findLastIndex(isFromPerson);
       const id = request.messages[user]?.id ?? "";
       const { selectedTools: before } = runtime.state as { readonly selectedTools?: SelectedTools | null };
       if (before?.for === id) return showing(request, before.names, isAlways);

@@ -7,6 +7,7 @@ import {
   type Middleware,
   type ToolNode,
 } from "@statewright/core";
+import { isFromPerson } from "../from-person.ts";
 import { earlierSiblings } from "../middleware/calls-in.ts";
 import { type Handoff, type HandoffFacts, type HandoffFilter, handoffOf } from "./handoff.ts";
 
@@ -61,7 +62,7 @@ export function handingOver(rules: TeamRules, member: Member): Middleware {
 
 /** How often the conversation was passed on since a person spoke last. */
 function passedOn({ members }: TeamRules, conversation: readonly Message[]): number {
-  const since = conversation.findLastIndex(({ role }) => role === "user") + 1;
+  const since = conversation.findLastIndex(isFromPerson) + 1;
   const isPassing = (message: Message): boolean =>
     message.role === "tool" &&
     !message.isError &&
@@ -107,7 +108,7 @@ function lastHandoff({ members, start, inputTo }: TeamRules, conversation: reado
   let active = start;
   let last: HandedOver | undefined;
   for (const [index, message] of conversation.entries()) {
-    if (message.role === "user" && inputTo === "start") active = start;
+    if (isFromPerson(message) && inputTo === "start") active = start;
     const member = members.get(active);
     if (message.role !== "tool" || message.isError || member === undefined) continue;
     const to = handoffBy(member, message.name)?.to;
@@ -141,7 +142,7 @@ export function within(middleware: readonly Middleware[], body: NodeRecord["body
   if (middleware.length === 0) return body;
   const around = (call: object): object => {
     const { middleware: own = [] } = call as { readonly middleware?: readonly Middleware[] };
-    return { ...call, middleware: [...new Set([...middleware, ...own])] };
+    return { ...call, middleware: [...middleware.filter((each) => !own.includes(each)), ...own] };
   };
   return (state: never, runtime: never) => {
     const asking: AskingRuntime = runtime;

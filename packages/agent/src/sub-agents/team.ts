@@ -207,7 +207,7 @@ function nodesOf(rules: TeamRules, member: Member): readonly (readonly [string, 
   const ask = { ...model.policy, run: within(around, model.body) };
   if (tools === undefined) return [[name, ask]];
   const own = tools.middleware as readonly Middleware[];
-  const all = [...new Set([handingOver(rules, member), ...graph.middleware, ...own])];
+  const all = [handingOver(rules, member), ...graph.middleware.filter((each) => !own.includes(each)), ...own];
   return [
     [name, ask],
     [toolsOf(name), { ...tools, middleware: all }],

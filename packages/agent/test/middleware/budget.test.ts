@@ -172,6 +172,15 @@ describe("a limit", () => {
     expect(spentIn(state).cost).toBeCloseTo(0.5 + 0.05 + 1);
   });
 
+  test("of cost is used up by parts that make it up, though their sum as fractions is a little less", async () => {
+    const dime = say("", spends(100_000, 0));
+    const script = Array.from({ length: 11 }, () => [dime, work]);
+    const agent = under({ budget: { cost: 1, prices }, script });
+    const { state, ended } = await agent.run();
+    expect(ended).toEqual(usedUp("a cost of 1"));
+    expect([agent.requests.length, spentIn(state).cost < 1]).toEqual([10, true]);
+  });
+
   test("of time at work counts requests and calls, and not what people take to answer", async () => {
     const agent = under({
       budget: { wallMs: 1_000 },
@@ -259,6 +268,16 @@ describe("what nobody knows", () => {
       reason: "a model did not say how many tokens it used, and the budget limits them",
     });
     expect((await run("allow")).ended).toEqual(usedUp("3 turns"));
+  });
+
+  test.each([Number.NaN, -5])("is what a model says that is no count, such as %d", async (inputTokens) => {
+    const agent = under({
+      budget: { tokens: 100, cost: 1, prices },
+      script: [[say("", spends(inputTokens, 1)), work]],
+    });
+    const { state, ended } = await agent.run();
+    expect(ended?.reason).toBe("a model did not say how many tokens it used, and the budget limits them");
+    expect(spentIn(state)).toMatchObject({ tokens: 0, cost: 0, unknownTokens: 1, unknownCost: 1 });
   });
 
   test("a model without a price is refused under a limit of cost before it is asked", async () => {

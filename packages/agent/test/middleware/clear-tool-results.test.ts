@@ -60,7 +60,7 @@ test("whatever the conversation, only contents of old results change, and provid
     const clearable = whole.filter((message) => message.role === "tool" && message.name !== "notes").length;
     expect(cleared.length).toBeLessThanOrEqual(Math.max(0, clearable - keep));
   }
-}, 60_000);
+});
 
 test("the last results stay, the ones before them are cleared, those of excluded tools are not", async () => {
   const sent = async (options: Parameters<typeof clearToolResults>[0]): Promise<readonly string[]> =>

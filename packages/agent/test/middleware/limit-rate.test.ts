@@ -1,5 +1,5 @@
 import { limitRate } from "@statewright/agent";
-import { modify } from "@statewright/core";
+import { defineMiddleware, deny, modify } from "@statewright/core";
 import { call, say, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting } from "../support/desk.ts";
@@ -86,6 +86,21 @@ test("a call whose arguments change is asked about again, and takes one turn", a
     expect((await agent.run().result).status).toBe("done");
     expect(log).toEqual(["ping A"]);
   }
+});
+
+test("a call that a hook before it in the list refuses takes no turn", async () => {
+  const log: string[] = [];
+  const noX = defineMiddleware({
+    name: "no x",
+    beforeTool: ({ call: made }) => ((made.args as { text: string }).text === "x" ? deny("no x") : undefined),
+  });
+  const agent = desk({
+    tools: [noting(log, "ping")],
+    middleware: [noX, limitRate({ calls: 1, perMs: 1_000, over: "refuse" })],
+    script: [call("ping", { text: "x" }), call("ping", { text: "y" }), say("ok")],
+  });
+  await agent.run().result;
+  expect(log).toEqual(["ping y"]);
 });
 
 test("a rate that is none is refused", () => {

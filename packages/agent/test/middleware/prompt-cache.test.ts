@@ -1,5 +1,5 @@
 import { createAgent, promptCache, trimMessages } from "@statewright/agent";
-import { type Message, type ModelRequest, memoryStore, type Tool } from "@statewright/core";
+import { defineMiddleware, type Message, type ModelRequest, memoryStore, type Tool } from "@statewright/core";
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { noting } from "../support/desk.ts";
@@ -47,6 +47,24 @@ test("instructions, the end of the request before and the end of this one are ma
     ["system Help.", "tool ping done", "user more"],
   ]);
   expect(model.requests.every(({ instructions }) => instructions === undefined)).toBe(true);
+});
+
+test("what a hook says behind the conversation is no end: no further request has it", async () => {
+  const model = scriptedModel([call("ping", { text: "a" }), call("ping", {}), say("done")]);
+  const noted = defineMiddleware({
+    name: "noted",
+    beforeModel: (request) => ({
+      ...request,
+      messages: [...request.messages, { role: "user", id: "note", content: [{ type: "text", text: "Hurry." }] }],
+    }),
+  });
+  const middleware = [noted, promptCache()];
+  await createAgent({ name: "a", model, tools: [noting([], "ping")], middleware }).run({ input: "go" }).result;
+  expect(model.requests.map(marks)).toEqual([
+    ["tool ping", "user go"],
+    ["tool ping", "user go", "tool ping done"],
+    ["tool ping", "tool ping done", "tool ping done"],
+  ]);
 });
 
 test("without instructions the last tool is marked; a longer life is asked for when wanted", async () => {

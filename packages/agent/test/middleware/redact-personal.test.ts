@@ -55,7 +55,7 @@ test("what tools give is cleaned before it is saved, shown or sent: text, data, 
   });
   const { state } = await ask("go");
   for (const text of [JSON.stringify(state), sent(), JSON.stringify(events)])
-    expect(text).not.toMatch(/example\.com|4111/);
+    expect(text).not.toMatch(/example\.com|4111.?1111/);
   expect(textOf(state.messages[2] as Message)).toBe("Ann, [email], card [card]");
 });
 

@@ -106,7 +106,7 @@ test("whatever the conversation, providers take every request, and what a person
       whole = end.state.messages;
     }
   }
-}, 60_000);
+});
 
 test("behind what trims, the summary still stands for what was cut off", async () => {
   const model = scriptedModel(() => say("ok"));

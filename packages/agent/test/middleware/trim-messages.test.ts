@@ -37,7 +37,7 @@ test("whatever the conversation and the limit, providers take what is left of it
       whole.filter(({ role }) => role === "system"),
     );
   }
-}, 60_000);
+});
 
 test("a request that is within its limit is not touched, one that is over it is brought under it when anything may go", async () => {
   const random = virtualClock({ seed: 8 }).random;
@@ -51,7 +51,7 @@ test("a request that is within its limit is not touched, one that is over it is 
     const smallest = meter.frame(least) + meter.messages(least.messages);
     expect(tokens).toBeLessThanOrEqual(Math.max(maxTokens, smallest));
   }
-}, 60_000);
+});
 
 test("the beginning stays the same for several turns, so that a prompt cache holds", async () => {
   const begins: string[] = [];

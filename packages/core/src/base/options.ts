@@ -14,7 +14,7 @@ export function checkOptions(
   code: Extract<ErrorCode, "invalid_option" | "invalid_tool"> = "invalid_option",
   meant: Readonly<Record<string, string>> = {},
 ): void {
-  if (typeof given !== "object" || given === null) {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
     throw new StatewrightError(code, {
       what: `${owner} got ${describeValue(given)} where its options are due`,
       next: `Give an object with ${known.join(", ")}`,

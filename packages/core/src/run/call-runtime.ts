@@ -11,6 +11,7 @@ import { artifactsOf } from "./artifact-access.ts";
 import { type CallAtWork, event, hooks } from "./call-at-work.ts";
 import { recordOf } from "./error-record.ts";
 import { longTermOfCall } from "./long-term.ts";
+import { heldOf, maskedLines, maskedPartial, maskedPayload } from "./masked-voice.ts";
 import { identityOf, pause } from "./scope.ts";
 import { emit, placeOf } from "./session.ts";
 
@@ -89,7 +90,7 @@ function voiceOf(call: CallAtWork, isOpen: () => boolean): Pick<ToolRuntime, "pr
       const { node, id: task } = scope.task;
       const place = placeOf(session, { node, task, tool: call.block.name });
       admit(session.codec, payload, `the event "${name}"`, place);
-      if (isOpen()) emit(session, { type: "custom", node, task, name, payload: session.mask.hide(payload) });
+      if (isOpen()) emit(session, { type: "custom", node, task, name, payload: maskedPayload(call, name, payload) });
     },
   };
 }
@@ -103,14 +104,21 @@ function sendProgress(call: CallAtWork, text: string): void {
       ? filtered(call, { content: text }, (partial) => partial)
       : { content: text };
   if (shown === null) return;
-  const line = textOfBlocks(shown.content);
-  event(call, { type: "tool.progress", text: call.session.mask.hide(line) });
+  for (const text of maskedLines(call, textOfBlocks(shown.content))) event(call, { type: "tool.progress", text });
+}
+
+/** What was held back while it could have been the beginning of a secret. */
+export function tellRest(call: CallAtWork): void {
+  const { line, events } = heldOf(call);
+  const { node, id: task } = call.scope.task;
+  if (line !== "") event(call, { type: "tool.progress", text: line });
+  for (const [name, payload] of events) emit(call.session, { type: "custom", node, task, name, payload });
 }
 
 /** A partial result on its way to the readers, as it was when it was sent. */
 function sendUpdate(call: CallAtWork, partial: ToolOutput): void {
   const shown = filtered(call, partial, copyOf);
-  if (shown !== null) event(call, { type: "tool.update", partial: call.session.mask.hide(shown) });
+  if (shown !== null) event(call, { type: "tool.update", partial: maskedPartial(call, shown) });
 }
 
 function copyOf(partial: ToolOutput): ToolOutput {

@@ -18,5 +18,5 @@ export function tellCustom(session: Session, { node, id: task }: Task, name: str
     });
   }
   admit(session.codec, payload, `the event "${name}"`, place);
-  emit(session, { type: "custom", node, task, name, payload });
+  emit(session, { type: "custom", node, task, name, payload: session.mask.hide(payload) });
 }

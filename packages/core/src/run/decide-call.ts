@@ -20,7 +20,7 @@ import { argsDigest, sameArgs } from "./args-digest.ts";
 import { notAsJudged, rewrite, withoutHidden } from "./call-args.ts";
 import { type CallAtWork, event, facts, hookFailed, hooks, isForProvider, shownArgs } from "./call-at-work.ts";
 import { hookRuntime } from "./scope.ts";
-import { placeOf } from "./session.ts";
+import { placeOf, type Session } from "./session.ts";
 import { isForResume } from "./stopped.ts";
 
 /** What comes after: an answer without running the tool, a question to a person, or the tool to run. */
@@ -332,7 +332,7 @@ function checkKey({ session, scope, node, block }: CallAtWork, key: string): voi
   const { graph } = session.plan;
   const other =
     key === inDoubtKey ? "about calls in doubt" : node.registry.get(key)?.spec.client === true && "a tool's answer";
-  if (!other && Object.hasOwn(graph.interrupts, key)) return;
+  if (!other && isDeclared(session, key)) return;
   throw new StatewrightError("unknown_interrupt", {
     what: other
       ? `middleware of the node "${scope.task.node}" asked "${key}", under which the engine asks ${other}`
@@ -340,6 +340,13 @@ function checkKey({ session, scope, node, block }: CallAtWork, key: string): voi
     next: other ? "Ask under another key" : `Add it to the graph's interrupts: { ${key}: approval }`,
     place: placeOf(session, { node: scope.task.node, tool: block.name, callId: block.id }),
   });
+}
+
+/** Whether the graph declares a question, or one around it, whose middleware asks here too. */
+function isDeclared(session: Session, key: string): boolean {
+  for (let at: Session | undefined = session; at !== undefined; at = at.around?.session)
+    if (Object.hasOwn(at.plan.graph.interrupts, key)) return true;
+  return false;
 }
 
 /** What a person is taken to have said who did not answer in time. */

@@ -10,6 +10,8 @@ export interface LedgerBook {
   readonly reserved: Map<string, Reservation>;
   /** By channel, what was entered, and its value with as much of that as was folded by now. */
   readonly sums: Map<string, Sum>;
+  /** By channel, the same with what is reserved. */
+  readonly reservedSums: Map<string, ReservedSum>;
   /** Called at the next change. */
   waiting: (() => void)[];
 }
@@ -31,9 +33,22 @@ interface Sum {
   value: unknown;
 }
 
+interface ReservedSum extends Sum {
+  /** The value with what was entered, that it begins with. */
+  readonly from: unknown;
+}
+
 /** A book that holds what was entered before. */
 export function newBook(entered: Map<string, LedgerEntry>): LedgerBook {
-  return { entered, reserved: new Map(), sums: new Map(), waiting: [] };
+  return { entered, reserved: new Map(), sums: new Map(), reservedSums: new Map(), waiting: [] };
+}
+
+/** Reserve a write, in place of one at the same place. */
+export function reserve({ reserved, reservedSums }: LedgerBook, place: string, reservation: Reservation): void {
+  const { channel } = reservation.write;
+  if (reserved.has(place)) reservedSums.delete(channel);
+  else reservedSums.get(channel)?.writes.push(reservation.write);
+  reserved.set(place, reservation);
 }
 
 /** Enter a write, in place of one at the same place. */
@@ -46,8 +61,11 @@ export function put(book: LedgerBook, place: string, entry: LedgerEntry): void {
 }
 
 /** Take a reservation away that this pass has made; tells whether there was one. */
-export function dropReserved({ reserved }: LedgerBook, place: string, by: object | undefined): boolean {
-  return reserved.get(place)?.by === by && reserved.delete(place);
+export function dropReserved({ reserved, reservedSums }: LedgerBook, place: string, by: object | undefined): boolean {
+  const known = reserved.get(place);
+  if (known === undefined || known.by !== by) return false;
+  reservedSums.delete(known.write.channel);
+  return reserved.delete(place);
 }
 
 /** Tell those who wait for a change. */
@@ -69,7 +87,9 @@ export function valueIn(
   const left = new Set(without);
   const isWhole = without.every((place) => !book.entered.has(place));
   const sum = isWhole ? sumOf(home, book, name) : folded(home, name, home.state[name], book.entered, left);
-  return withReserved ? folded(home, name, sum, book.reserved, left) : sum;
+  if (!withReserved || book.reserved.size === 0) return sum;
+  const isAll = isWhole && without.every((place) => !book.reserved.has(place));
+  return isAll ? reservedSumOf(home, book, name, sum) : folded(home, name, sum, book.reserved, left);
 }
 
 /** The channel with all that was entered: what was folded once is not folded again. */
@@ -80,6 +100,20 @@ function sumOf(home: Session, { entered, sums }: LedgerBook, name: string): unkn
     sum = { writes, folded: 0, value: home.state[name] };
     sums.set(name, sum);
   }
+  return foldRest(home, name, sum);
+}
+
+function reservedSumOf(home: Session, { reserved, reservedSums }: LedgerBook, name: string, from: unknown): unknown {
+  let sum = reservedSums.get(name);
+  if (sum === undefined || sum.from !== from) {
+    const writes = [...reserved.values()].flatMap(({ write }) => (write.channel === name ? [write] : []));
+    sum = { writes, folded: 0, value: from, from };
+    reservedSums.set(name, sum);
+  }
+  return foldRest(home, name, sum);
+}
+
+function foldRest(home: Session, name: string, sum: Sum): unknown {
   if (sum.folded < sum.writes.length) {
     sum.value = withWrites(home, name, sum.value, sum.writes.slice(sum.folded));
     sum.folded = sum.writes.length;

@@ -4,11 +4,21 @@
  */
 import { StatewrightError } from "../base/errors.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
+import type { Plan } from "../compile/plan.ts";
 import type { Channel } from "../state/channel.ts";
 import type { Ledger } from "../tool/ledger.ts";
 import type { Middleware } from "../tool/middleware.ts";
 import { admitWrites } from "./admission.ts";
-import { dropReserved, type LedgerBook, type LedgerEntry, newBook, put, tell, valueIn } from "./ledger-book.ts";
+import {
+  dropReserved,
+  type LedgerBook,
+  type LedgerEntry,
+  newBook,
+  put,
+  reserve,
+  tell,
+  valueIn,
+} from "./ledger-book.ts";
 import { entriesKept, keepEntry } from "./ledger-rows.ts";
 import { readUpdate, type TaskOutcome, type Write } from "./returns.ts";
 import type { TaskScope } from "./scope.ts";
@@ -43,14 +53,23 @@ export function openLedger(
     const book = bookOf(home);
     if (dropReserved(book, placeFor(key), held)) tell(book);
   };
+  const ofTask = `${session.line}/${session.step}/${scope.task.id}/`;
+  const insideTask = `${session.line}/${scope.task.id}:`;
+  const placesBeside = (beside: "inside" | "none", { entered, reserved }: LedgerBook): readonly string[] =>
+    [...entered.keys(), ...reserved.keys()].filter(
+      (place) => place.startsWith(ofTask) || (beside === "none" && place.startsWith(insideTask)),
+    );
   return {
     has: (key) => bookOf(home).entered.has(placeFor(key)),
-    value: ({ reserved = true, without = [] } = {}) =>
-      valueIn(home, bookOf(home), name, reserved, without.map(placeFor)),
+    value: ({ reserved = true, without = [], beside = "all" } = {}) => {
+      const book = bookOf(home);
+      const own = without.map(placeFor);
+      return valueIn(home, book, name, reserved, beside === "all" ? own : [...own, ...placesBeside(beside, book)]);
+    },
     reserve: (key, write) => {
       const book = bookOf(home);
       if (book.entered.has(placeFor(key))) return;
-      book.reserved.set(placeFor(key), { task: task.id, write: parsed(write), by: held });
+      reserve(book, placeFor(key), { task: task.id, write: parsed(write), by: held });
       const giveBack = (): void => release(key);
       releases.set(key, giveBack);
       held?.add(giveBack);
@@ -71,20 +90,25 @@ export function openLedger(
   };
 }
 
-/** The graph that declares a channel: for middleware that is inherited the outermost one, else the one nearest to the task. */
-function homeOf(
-  session: Session,
-  { task }: TaskScope,
-  { inherited }: Middleware,
-  channel: Channel,
-): { readonly home: Session; readonly task: Task; readonly name: string } {
-  let found: { readonly home: Session; readonly task: Task; readonly name: string } | undefined;
+interface Home {
+  readonly home: Session;
+  readonly task: Task;
+  readonly name: string;
+}
+
+/**
+ * The graph that declares a channel: for middleware that is inherited the outermost one in which the channel is not kept for
+ * other middleware, else the one nearest to the task.
+ */
+function homeOf(session: Session, { task }: TaskScope, middleware: Middleware, channel: Channel): Home {
+  let found: Home | undefined;
   for (let at: Session["around"] = { session, task }; at !== undefined; at = at.session.around) {
     const { channels } = at.session.plan.graph.state;
     const name = Object.keys(channels).find((each) => channels[each] === channel);
     if (name === undefined) continue;
-    found = { home: at.session, task: at.task, name };
-    if (inherited !== true) break;
+    if (found === undefined || !isForOthers(at.session.plan, middleware, channel))
+      found = { home: at.session, task: at.task, name };
+    if (middleware.inherited !== true) break;
   }
   if (found !== undefined) return found;
   throw new StatewrightError("unknown_channel", {
@@ -92,6 +116,15 @@ function homeOf(
     next: "Add the channels of the middleware to the state: defineState({ …, ...middleware.channels })",
     place: placeOf(session, { node: task.node }),
   });
+}
+
+/** Whether a graph has the channel for other middleware, which keeps facts of its own in it. */
+function isForOthers({ graph }: Plan, middleware: Middleware, channel: Channel): boolean {
+  const all = [...graph.middleware];
+  for (const { tools } of graph.nodes.values())
+    if (tools !== undefined) all.push(...(tools.middleware as Middleware[]));
+  if (all.includes(middleware)) return false;
+  return all.some(({ channels }) => channels !== undefined && Object.values(channels).includes(channel));
 }
 
 /** What was entered in the superstep that is at work; after a crash, as the journal has it. */

@@ -17,6 +17,7 @@ import { perform } from "./journal.ts";
 import { takeHookChanges } from "./long-term.ts";
 import { lostKey, tellLost, tellLostBefore } from "./lost-attempt-hooks.ts";
 import { type LostBefore, lostBefore } from "./lost-attempts.ts";
+import { maskedReply, shownMessage } from "./masked-reply.ts";
 import { messageStream } from "./message-stream.ts";
 import { checkReply } from "./model-attempt.ts";
 import { type ModelAttempts, modelAttempts } from "./model-attempts.ts";
@@ -25,7 +26,7 @@ import { type ChangedRegistries, changedRegistries, offeredNote, rememberTools }
 import { beforeRequests } from "./request-hooks.ts";
 import { readUpdate, type Write } from "./returns.ts";
 import type { TaskScope } from "./scope.ts";
-import { emit, type Session } from "./session.ts";
+import { emit, type Session, withPolicies } from "./session.ts";
 import { endTurns, takeTurn } from "./turns.ts";
 
 /**
@@ -60,10 +61,6 @@ export async function callModel(
 
 function isTurn(call: ModelCall | AgentTurn): call is AgentTurn {
   return isPlainObject(call) && "prepare" in call;
-}
-
-function withPolicies({ policies }: Session, own: readonly Middleware[] = []): readonly Middleware[] {
-  return policies.length === 0 ? own : [...policies, ...own];
 }
 
 /** Ask with the call: an agent makes it from the state as the hooks before it have left it. */
@@ -127,7 +124,8 @@ async function askModel(session: Session, scope: TaskScope, key: string, asked: 
     },
     settled: (value, reused) => {
       if (reused) return;
-      emit(session, { type: "message.completed", node: task.node, task: task.id, message: messageOf(value) });
+      const message = shownMessage(session.mask, messageOf(value));
+      emit(session, { type: "message.completed", node: task.node, task: task.id, message });
     },
   });
   if ("writes" in known) (place ?? placeForWrites(scope)).push(...deepFreeze(known.writes));
@@ -219,7 +217,7 @@ function answerOf(
   attempts: ModelAttempts,
   id: string,
 ): AssistantMessage {
-  const bounded = withinBounds(reply);
+  const bounded = withinBounds(maskedReply(session.mask, reply));
   const calls = bounded.content.some(({ type }) => type === "call");
   // A request that names no tools says nothing of them; one whose tools were all taken away does.
   const offered = calls && asked.tools.length > 0 ? offeredNote(session, shown.tools) : {};

@@ -193,6 +193,12 @@ export function pathOf({ run, within }: Session): readonly string[] {
   return within === undefined ? [run.graph] : [run.graph, ...within.path];
 }
 
+/** Middleware of a node behind that of the graphs it is in. What was given to both stands where the node has it. */
+export function withPolicies({ policies }: Session, own: readonly Middleware[] = []): readonly Middleware[] {
+  if (policies.length === 0) return own;
+  return [...policies.filter((each) => !own.includes(each)), ...own];
+}
+
 /** Supersteps of the run, over all its resumes; of an inner graph those of the call. */
 export function stepsTaken({ stepsBefore, stepsOfRun }: Session): number {
   return stepsBefore + stepsOfRun;

@@ -3,6 +3,7 @@
 import { StatewrightError } from "../base/errors.ts";
 import { deepestLevel, describeValue, isPlainObject, type Json } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
+import { renamedKeys } from "../base/renamed-keys.ts";
 import type { ContentBlock } from "../model/message.ts";
 import type { ToolOutput, ToolResult } from "./result.ts";
 
@@ -111,8 +112,6 @@ function redactedData<Value>(redact: (text: string) => string, value: Value, lev
   if (Array.isArray(value))
     return value.map((item: unknown) => redactedData(redact, item, level + 1)) as Value & unknown[];
   if (!isPlainObject(value)) return value;
-  const entries = Object.entries(value).map(
-    ([key, item]) => [textFrom(redact, key), redactedData(redact, item, level + 1)] as const,
-  );
-  return Object.fromEntries(entries) as Value & Record<string, unknown>;
+  const entries = Object.entries(value).map(([key, item]) => [key, redactedData(redact, item, level + 1)] as const);
+  return Object.fromEntries(renamedKeys(entries, (key) => textFrom(redact, key))) as Value & Record<string, unknown>;
 }

@@ -28,6 +28,11 @@ export interface LedgerView {
   readonly reserved?: boolean;
   /** Keys of the effect itself that do not count. */
   readonly without?: readonly string[];
+  /**
+   * What counts of other effects of the same task, such as the calls of one message: `all` (the default), only what graphs
+   * `inside` them have entered, or `none` of it.
+   */
+  readonly beside?: "all" | "inside" | "none";
 }
 
 /** Opens the ledger of a channel that the graph of the middleware, or one around it, declares: the same object as in `channels`. */

@@ -126,7 +126,7 @@ export function toOutput(returned: unknown): ToolOutput {
   if (returned === undefined) return { content: "" };
   if (typeof returned === "string") return { content: returned };
   if (isError(returned)) throw toToolError(returned);
-  if (!isPlainObject(returned)) return dataOutput(returned);
+  if (!isPlainObject(returned) || isDataWithContent(returned)) return dataOutput(returned);
   const content = contentOf(returned["content"]);
   const { error } = returned;
   if (content === undefined) {
@@ -140,6 +140,18 @@ export function toOutput(returned: unknown): ToolOutput {
   }
   const isFailure = returned["isError"] === true || saysFailed(error);
   return { ...(returned as Partial<ToolOutput>), content, ...(isFailure ? { isError: true } : {}) };
+}
+
+/** What an output may have beside a text as its content, a failure as other systems spell it, and a result of ours. */
+const outputKeys: ReadonlySet<string> = new Set([
+  ...["content", "value", "details", "command", "isError", "terminate", "usage", "provider", "artifacts"],
+  ...["error", "message"],
+]);
+
+/** Data that has a text under `content`, such as a file with its path: of an output the model would read that text alone. */
+function isDataWithContent(returned: Readonly<Record<string, unknown>>): boolean {
+  if (typeof returned["content"] !== "string" || "isError" in returned || "callId" in returned) return false;
+  return Object.keys(returned).some((key) => !outputKeys.has(key));
 }
 
 function dataOutput(returned: unknown): ToolOutput {
@@ -209,7 +221,26 @@ function jsonOf(value: unknown): Json {
   }
   if (text === undefined)
     throw new ToolError("invalid_output", `The tool returned a ${typeof value}, which is not data.`);
+  const lost = collectionIn(value);
+  if (lost !== undefined)
+    throw new ToolError(
+      "invalid_output",
+      `The tool returned a ${lost}, of which JSON says nothing; return a list or an object.`,
+    );
   return JSON.parse(text) as Json;
+}
+
+/** A collection in the data that would read as {}. */
+function collectionIn(value: unknown): "Map" | "Set" | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  if (value instanceof Map) return "Map";
+  if (value instanceof Set) return "Set";
+  const parts = Array.isArray(value) ? value : isPlainObject(value) ? Object.values(value) : [];
+  for (const part of parts) {
+    const lost = collectionIn(part);
+    if (lost !== undefined) return lost;
+  }
+  return undefined;
 }
 
 function isBlocks(content: unknown): content is readonly Record<string, unknown>[] {

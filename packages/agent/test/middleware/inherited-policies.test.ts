@@ -1,0 +1,352 @@
+/** What an agent was given holds for the agents that work for it, in whatever form they do. */
+import {
+  agentTool,
+  confinePaths,
+  createAgent,
+  dryRun,
+  guardUntrusted,
+  handoff,
+  limitCalls,
+  limitRate,
+  redactSecrets,
+  refuseUnclassified,
+  team,
+} from "@statewright/agent";
+import {
+  approval,
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  END,
+  type Message,
+  type Middleware,
+  type ModelRequest,
+  memoryStore,
+  messages,
+  resume,
+  run,
+  START,
+  type Store,
+  subgraph,
+  type Tool,
+  textOf,
+  toolNode,
+} from "@statewright/core";
+import {
+  call,
+  type ScriptedEntry,
+  say,
+  scriptedModel,
+  stall,
+  type VirtualClock,
+  virtualClock,
+} from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import { noting } from "../support/desk.ts";
+
+const ping = call("ping", {});
+
+interface Parts {
+  readonly middleware: readonly Middleware[];
+  readonly tools: readonly Tool[];
+  /** What the model of each worker says. */
+  readonly script: readonly ScriptedEntry[];
+  readonly own?: readonly Middleware[];
+  readonly store?: Store;
+  readonly world?: VirtualClock;
+  readonly count?: number;
+}
+
+/** An agent whose model begins its script anew with each conversation, so that one script does for many at work. */
+function worker({ tools, script, own = [] }: Parts) {
+  return createAgent({
+    name: "worker",
+    model: scriptedModel((request) => {
+      const turn = request.messages.filter(({ role }) => role === "assistant").length;
+      const entry = script[turn] ?? say("done");
+      return typeof entry === "function" ? entry(request) : entry;
+    }),
+    tools,
+    middleware: own,
+  });
+}
+
+/** A boss whose workers are tools, `count` of them at work side by side. */
+function boss(parts: Parts) {
+  const { middleware, store = memoryStore(), count = 1 } = parts;
+  return createAgent({
+    name: "boss",
+    model: scriptedModel(({ messages: said }) =>
+      said.at(-1)?.role === "tool"
+        ? say("all done")
+        : Array.from({ length: count }, (_, nth) => call("worker", { task: `part ${nth}` })),
+    ),
+    tools: [agentTool(worker(parts), { description: "Works.", safety: { access: "read" } }), ...parts.tools],
+    middleware,
+    store,
+  });
+}
+
+const go = { thread: "t", input: "go" };
+const asked = { messages: [{ role: "user", id: "u", content: [{ type: "text", text: "go" }] }] } as const;
+
+/** The forms in which an agent works for another, each run to its end. */
+const forms: Readonly<Record<string, (parts: Parts) => Promise<{ readonly state: object }>>> = {
+  "a tool": (parts) => boss(parts).run(go).result,
+  "tools side by side": (parts) => boss({ ...parts, count: 3 }).run(go).result,
+  "a node of a graph": (parts) => {
+    const channels = Object.assign({}, ...parts.middleware.map((each) => each.channels));
+    const graph = defineGraph({
+      name: "desk",
+      state: defineState({ ...channels, messages: messages() }),
+      middleware: parts.middleware as never,
+    })
+      .nodes({
+        worker: subgraph(worker(parts) as never, { input: () => asked, output: () => ({}) } as never),
+      } as never)
+      .edges({ [START]: "worker", worker: END } as never);
+    return run(graph, { thread: "t", input: asked, store: memoryStore() } as never).result as never;
+  },
+  "one that the conversation is handed to": (parts) => {
+    const triage = createAgent({
+      name: "triage",
+      model: scriptedModel([call("transfer_to_worker", {})]),
+      tools: [handoff("worker")],
+    });
+    const rest = { ...parts, script: [say(""), ...parts.script] as readonly ScriptedEntry[] };
+    return team({
+      name: "office",
+      agents: [triage, worker(rest)],
+      middleware: parts.middleware,
+      store: memoryStore(),
+    }).run(go).result;
+  },
+  "the sub-agent of one that the conversation is handed to": (parts) => {
+    const lead = createAgent({
+      name: "lead",
+      model: scriptedModel([call("worker", { task: "go" }), say("all done")]),
+      tools: [agentTool(worker(parts), { description: "Works.", safety: { access: "read" } })],
+      middleware: parts.middleware,
+    });
+    return team({ name: "office", agents: [lead], store: memoryStore() }).run(go).result;
+  },
+};
+
+describe.each(Object.entries(forms))("an agent that is %s", (_, form) => {
+  test("T54 keeps to the limit of calls of the agent that it works for, and all count together", async () => {
+    const log: string[] = [];
+    const { state } = await form({
+      middleware: [limitCalls({ tools: { ping: { perRun: 2 } } })],
+      tools: [noting(log, "ping") as Tool],
+      script: [ping, [ping, ping], ping],
+    });
+    expect(log).toEqual(["ping", "ping"]);
+    expect(state).toMatchObject({ callCounts: { inRun: { ping: 2 }, thread: { ping: 2 } } });
+  });
+
+  test("T54 keeps to the rate of calls of the agent that it works for", async () => {
+    const log: string[] = [];
+    await form({
+      middleware: [limitRate({ calls: 2, perMs: 86_400_000, tools: ["ping"], over: "refuse" })],
+      tools: [noting(log, "ping") as Tool],
+      script: [[ping, ping, ping]],
+    });
+    expect(log).toEqual(["ping", "ping"]);
+  });
+
+  test("T54 has what its tools bring from outside remembered, and tools turned off that could carry out its orders", async () => {
+    const log: string[] = [];
+    const tools = [
+      noting(log, "fetch_page", { safety: { access: "read", network: true } }),
+      noting(log, "send_mail", { safety: { access: "write" } }),
+    ] as readonly Tool[];
+    const { state } = await form({
+      middleware: [guardUntrusted({ action: "refuse" })],
+      tools,
+      script: [
+        call("send_mail", { text: "before" }),
+        [call("fetch_page", {}), call("fetch_page", {})],
+        call("send_mail", {}),
+      ],
+    });
+    expect(new Set(log)).toEqual(new Set(["send_mail before", "fetch_page"]));
+    expect(state).toMatchObject({ untrustedFrom: ["fetch_page"] });
+  });
+
+  test("T54 has its calls of unknown tools, and paths outside the workspace, refused", async () => {
+    const log: string[] = [];
+    const place = async (_root: string, path: string) => (path.startsWith("..") ? undefined : path);
+    const save = noting(log, "save", { safety: { access: "write", filesystem: "write" } });
+    await form({
+      middleware: [refuseUnclassified(), confinePaths({ root: "/work", place, paths: { save: ["text"] } })],
+      tools: [noting(log, "mystery"), save] as readonly Tool[],
+      script: [[call("mystery", {}), call("save", { text: "../a" }), call("save", { text: "b" })]],
+    });
+    expect(new Set(log)).toEqual(new Set(["save b"]));
+  });
+
+  test("T54 has keys blotted out of results, and runs nothing in a dry run", async () => {
+    const log: string[] = [];
+    const told: string[] = [];
+    const reads = ({ messages: said }: ModelRequest) => {
+      told.push(...said.flatMap((message) => (message.role === "tool" ? [textOf(message)] : [])));
+      return say("done");
+    };
+    await form({
+      middleware: [redactSecrets({ texts: ["tok-12345"] }), dryRun({ mayRun: ({ name }) => name !== "write" })],
+      tools: [noting(log, "leak", { gives: "key tok-12345" }), noting(log, "write")] as readonly Tool[],
+      script: [[call("leak", {}), call("write", {})], reads],
+    });
+    expect(new Set(log)).toEqual(new Set(["leak"]));
+    expect(told.join()).toContain("key [redacted]");
+    expect(told.join()).not.toContain("tok-12345");
+  });
+});
+
+test("limits of a sub-agent's own count its calls alone, beside those of the agent that it works for", async () => {
+  for (const [outer, inner, made] of [
+    [5, 2, 4],
+    [3, 2, 3],
+  ] as const) {
+    const log: string[] = [];
+    const agent = boss({
+      middleware: [limitCalls({ tools: { ping: { perRun: outer } } })],
+      own: [limitCalls({ perRun: inner })],
+      tools: [noting(log, "ping") as Tool],
+      script: [ping, ping, ping],
+      count: 2,
+    });
+    const { state } = await agent.run(go).result;
+    expect(log).toHaveLength(made);
+    expect(state).toMatchObject({ callCounts: { inRun: { ping: made, worker: 2 } } });
+  }
+});
+
+test("one limit that both were given counts a call once, and tree: false leaves sub-agents alone", async () => {
+  for (const tree of [true, false]) {
+    const log: string[] = [];
+    const limit = limitCalls({ tools: { ping: { perThread: 2 } }, tree });
+    const parts = { middleware: [limit], tools: [noting(log, "ping") as Tool], script: [ping, ping, ping] };
+    await boss({ ...parts, own: tree ? [limit] : [] }).run(go).result;
+    expect(log).toHaveLength(tree ? 2 : 3);
+  }
+});
+
+test("a limit that ends the run ends it from inside a sub-agent too, and one of the sub-agent's own ends its call", async () => {
+  const limit = limitCalls({ tools: { ping: { perRun: 1 } }, atLimit: "end" });
+  const parts = { tools: [noting([], "ping") as Tool], script: [ping, ping] };
+  expect(await boss({ ...parts, middleware: [limit] }).run(go).result).toMatchObject({
+    status: "cancelled",
+    reason: 'The limit of 1 calls of "ping" in this run is reached.',
+  });
+  expect((await boss({ ...parts, middleware: [], own: [limit] }).run(go).result).status).toBe("done");
+});
+
+test("what sub-agents had called when the process died counts after the resume, and every call once", async () => {
+  const log: string[] = [];
+  const store = memoryStore();
+  const parts: Parts = {
+    middleware: [
+      limitCalls({ tools: { ping: { perRun: 3 } } }),
+      guardUntrusted({ action: "refuse", harms: ({ name }) => name === "send_mail" }),
+    ],
+    tools: [
+      noting(log, "ping", { safety: { access: "read", network: true } }),
+      noting(log, "send_mail", { safety: { access: "write" } }),
+    ] as readonly Tool[],
+    script: [[ping, ping], ping, [ping, call("send_mail", {})]],
+  };
+  const world = virtualClock();
+  const dies: readonly ScriptedEntry[] = [[ping, ping], stall()];
+  void boss({ ...parts, script: dies, store })
+    .run({ ...go, world })
+    .result.catch(() => "died");
+  await world.settle();
+  expect(log).toEqual(["ping", "ping"]);
+  store.crash();
+  const again = boss({ ...parts, store: store.peer() });
+  const { state } = await again.resume({ thread: "t" }).result;
+  expect(log).toEqual(["ping", "ping", "ping"]);
+  expect(state).toMatchObject({ callCounts: { inRun: { ping: 3 } }, untrustedFrom: ["ping"] });
+});
+
+test("what is counted of sub-agents writes nothing besides", async () => {
+  const commitsUnder = async (middleware: readonly Middleware[]): Promise<number> => {
+    let commits = 0;
+    const kept = memoryStore();
+    const commit: Store["commit"] = (write, told) => {
+      commits += 1;
+      kept.commit(write, told);
+    };
+    const tools = [noting([], "ping", { safety: { access: "read", network: true } }) as Tool];
+    await boss({ middleware, tools, script: [ping, [ping, ping], ping], store: { ...kept, commit } }).run(go).result;
+    return commits;
+  };
+  const policies = [
+    limitCalls({ perRun: 50 }),
+    limitRate({ calls: 50, perMs: 1_000 }),
+    guardUntrusted({ harms: () => false }),
+  ];
+  expect(await commitsUnder(policies)).toBe(await commitsUnder([]));
+});
+
+test("people are asked about a harmful call inside a graph that declares no questions of its own", async () => {
+  const log: string[] = [];
+  const guard = guardUntrusted();
+  const sending = defineGraph({ name: "sending", state: defineState({ messages: messages() }) })
+    .nodes({ tools: toolNode({ tools: [noting(log, "send_mail", { safety: { access: "write" } }) as Tool] }) })
+    .edges({ [START]: "tools", tools: END });
+  const desk = defineGraph({
+    name: "desk",
+    state: defineState({ ...guard.channels, messages: messages() }) as never,
+    interrupts: { approve: approval },
+    middleware: [guard],
+  })
+    .nodes({
+      sending: subgraph(sending, {
+        input: () => ({
+          messages: [
+            {
+              role: "assistant",
+              id: "a",
+              content: [{ type: "call", id: "c", name: "send_mail", args: {} }],
+              finish: "calls",
+            },
+          ],
+        }),
+        output: () => ({}),
+      } as never),
+    } as never)
+    .edges({ [START]: "sending", sending: END } as never);
+  const store = memoryStore();
+  const input = { untrustedFrom: ["fetch_page"], messages: [] as readonly Message[] };
+  const first = await run(desk as never, { thread: "t", store, input } as never).result;
+  const [open] = first.status === "waiting" ? first.interrupts : [];
+  expect([open?.key, log]).toEqual(["sending.approve", []]);
+  await resume(desk as never, { thread: "t", store, answers: { "sending.approve": true } } as never).result;
+  expect(log).toEqual(["send_mail"]);
+});
+
+test("calls of sub-agents side by side wait for their turn under both limits", async () => {
+  const world = virtualClock();
+  const began = world.clock.now();
+  const times: number[] = [];
+  const timed = defineMiddleware({
+    name: "timed",
+    beforeTool: () => {
+      times.push(world.clock.now() - began);
+      return undefined;
+    },
+  });
+  const { result } = boss({
+    middleware: [limitRate({ calls: 1, perMs: 1_000, tools: ["ping"] })],
+    own: [limitRate({ calls: 5, perMs: 5_000, tools: ["ping"] }), timed],
+    tools: [noting([], "ping") as Tool],
+    script: [ping, ping],
+    count: 3,
+  }).run({ ...go, world });
+  await world.advance(20_000);
+  await result;
+  expect(times).toEqual([0, 1_000, 2_000, 3_000, 4_000, 5_000]);
+  expect(world.timers).toBe(0);
+});
