@@ -1,5 +1,5 @@
 /** What people say to an agent, as messages. */
-import { freshId, type Message, StatewrightError, systemWorld, type World } from "@statewright/core";
+import { callsOf, freshId, type Message, StatewrightError, systemWorld, type World } from "@statewright/core";
 import { type AgentFile, fileBlocks } from "./agent-files.ts";
 
 /** Words with files. */
@@ -16,6 +16,7 @@ export function toMessages(input: AgentInput, world: World = systemWorld()): rea
   if (isList(input)) {
     if (input.length === 0) throw unsaid("an empty list of messages");
     input.forEach(checkMessage);
+    checkAnswered(input);
     return input;
   }
   const { text, files = [] } = typeof input === "string" ? { text: input } : wordsOf(input);
@@ -38,6 +39,20 @@ function checkMessage(message: unknown, index: number): void {
   throw new StatewrightError("invalid_input", {
     what: `message ${index} of the input of an agent has ${id === undefined ? "no id" : "a text as its content"}`,
     next: 'Write { role: "user", id: "m1", content: [{ type: "text", text: "…" }] }, or give the new words alone: a text',
+  });
+}
+
+/** Calls that an input ends with stay open: the model is asked next, and no provider takes a call without its answer. */
+function checkAnswered(input: readonly Message[]): void {
+  const index = input.findLastIndex((message) => message?.role !== "tool");
+  const asking = input[index];
+  if (asking?.role !== "assistant" || !Array.isArray(asking.content)) return;
+  const answered = new Set(input.slice(index + 1).map((message) => message.role === "tool" && message.callId));
+  const open = callsOf(asking).find(({ id }) => !answered.has(id));
+  if (open === undefined) return;
+  throw new StatewrightError("invalid_input", {
+    what: `the input of an agent ends with a call of "${open.name}", and nothing in it answers "${open.id}"`,
+    next: "Give a message of the role tool for each call, or leave the calls out",
   });
 }
 

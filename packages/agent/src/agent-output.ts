@@ -20,6 +20,7 @@ import {
 } from "@statewright/core";
 import { finalCallIn } from "./agent-ended.ts";
 import { checkCount, checkWord } from "./check-option.ts";
+import { repairMark } from "./from-person.ts";
 
 /** How an agent gives its output, where its schema alone does not say it. */
 export interface OutputOptions<Output> {
@@ -123,8 +124,6 @@ export function repairOf(
   const text = `Your answer does not fit its schema: ${cut}${read.issues}. ${again}`;
   return [{ role: "user", id: `${reply.id}${repairMark}`, content: [{ type: "text", text }] }];
 }
-
-const repairMark = ":repair";
 
 /** The text of an answer as an output. Models put JSON between fences where nobody keeps them from it. */
 function readText(schema: OutputSchema, message: AssistantMessage): ReadOutput<unknown> {

@@ -95,7 +95,7 @@ export interface Agent<
   followUp(options: AgentSpeakOptions): Promise<void>;
   /** Put these tools in the place of all others, from the next request to the model on: calls at work go on as they were. */
   setTools(tools: readonly Tool<AgentState<Types>["state"], Context>[]): void;
-  /** Call `listener` with each event of the agent's runs in this process until the returned function is called. */
+  /** Call `listener` with each event of the runs that these methods begin in this process until the returned function is called. An engine tells of its runs by `onRun`. */
   subscribe(listener: AgentListener): () => void;
 }
 

@@ -27,6 +27,7 @@ export { type BitopEvent, bitopDialect } from "./dialects/bitop.ts";
 export type { AgentStop } from "./dialects/lifecycle.ts";
 export { type PiEvent, piDialect } from "./dialects/pi.ts";
 export { type YoagentEvent, yoagentDialect } from "./dialects/yoagent.ts";
+export type { LatestChannel } from "./latest-channel.ts";
 export type { MemorySearch } from "./memory/find-memories.ts";
 export type { Memory, MemoryNamespace } from "./memory/memory-place.ts";
 export { type MemoryToolsOptions, memoryTools } from "./memory/memory-tools.ts";
@@ -43,7 +44,7 @@ export {
   saveMemories,
 } from "./memory/save-memories.ts";
 export { type AllowOptions, allowTools } from "./middleware/allow-tools.ts";
-export { budget } from "./middleware/budget.ts";
+export { type Budget, budget } from "./middleware/budget.ts";
 export { type CacheRepliesOptions, cacheReplies } from "./middleware/cache-replies.ts";
 export { type CacheResultsOptions, cacheResults } from "./middleware/cache-results.ts";
 export { type ClearToolResultsOptions, clearToolResults } from "./middleware/clear-tool-results.ts";
@@ -61,6 +62,7 @@ export {
 export {
   type CallCounts,
   type CallLimits,
+  type CallMade,
   callCounts,
   type LimitCallsOptions,
   limitCalls,

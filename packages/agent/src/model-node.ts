@@ -16,6 +16,7 @@ import {
   type NodeRuntime,
   type OutputInput,
   type ProviderTool,
+  StatewrightError,
   type Tool,
   type ToolCallBlock,
   type ToolChoice,
@@ -145,12 +146,15 @@ export function nodeOf(
   const middleware = (options.middleware ?? []) as readonly Middleware[];
   const settings = toolChoice === undefined ? options.settings : { ...options.settings, toolChoice };
   const usual = allowedTools === undefined ? middleware : [exposing(tools, allowedTools), ...middleware];
-  /** A tool that the model must call is one that there is, or the provider refuses the request. */
-  const checkChoice = (choice: ToolChoice | undefined): void => {
+  const always = typeof allowedTools === "function" ? undefined : allowedTools;
+  /** A tool that the model must call is one that there is and that it is shown, or the provider refuses the request. */
+  const checkChoice = (choice: ToolChoice | undefined, allowed: readonly string[] | undefined): void => {
     if (typeof choice !== "object" || (output !== undefined && choice.tool === finalCallName)) return;
-    if (!providerTools?.some(({ name }) => name === choice.tool)) tools.forModel([choice.tool]);
+    if (providerTools?.some(({ name }) => name === choice.tool)) return;
+    tools.forModel([choice.tool]);
+    if (allowed !== undefined && !allowed.includes(choice.tool)) throw notShown(choice.tool);
   };
-  checkChoice(toolChoice);
+  checkChoice(toolChoice, always);
   const ends = ({ messages }: Conversation): AgentEnd | undefined =>
     isAnswered(messages) && (output === undefined || isOutput(output, messages)) ? endedBy(messages) : undefined;
 
@@ -164,8 +168,8 @@ export function nodeOf(
       tools: tools.forModel(),
       ...(providerTools && { providerTools }),
     };
-    checkChoice(request.toolChoice);
     const allowed = prepared?.allowedTools;
+    checkChoice(request.toolChoice, allowed ?? always);
     const hooks = allowed === undefined ? usual : [exposing(tools, allowed), ...middleware];
     const call = { model: prepared?.model ?? model, request, middleware: hooks, ...policy };
     return output === undefined ? call : asksFor(output, call);
@@ -191,6 +195,13 @@ export function nodeOf(
     return { messages: [reply, ...repair], ...countTurn(state) };
   };
   return { run: ask };
+}
+
+function notShown(tool: string): StatewrightError {
+  return new StatewrightError("invalid_option", {
+    what: `the model must call "${tool}", and allowedTools does not have it`,
+    next: `Add "${tool}" to allowedTools, or give another toolChoice`,
+  });
 }
 
 async function preparedFor(

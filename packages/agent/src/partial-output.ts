@@ -1,6 +1,6 @@
 /** The output of an agent while its model writes it. */
 import { finalCallName, type OutputSchema, type RunEvent } from "@statewright/core";
-import { partialJson } from "./partial-json.ts";
+import { growingJson } from "./growing-json.ts";
 
 /** What there is of an output: each part of it may be missing. */
 export type PartialOutput<Output> = Output extends readonly (infer Item)[]
@@ -18,23 +18,19 @@ export async function* partialOutputs(
   { isWrapped }: Pick<OutputSchema, "isWrapped">,
 ): AsyncGenerator<unknown, undefined, undefined> {
   let message = "";
-  let text = "";
-  let told = "";
+  let json = growingJson();
   for await (const event of events) {
     if (event.within !== undefined) continue;
     const piece = pieceOf(event);
     if (piece === undefined) continue;
     if (piece.of !== message) {
       message = piece.of;
-      text = "";
+      json = growingJson();
     }
-    text += piece.text;
-    const whole = partialJson(text);
+    if (!json.add(piece.text)) continue;
+    const whole = json.read();
     const partial = isWrapped ? (whole as { readonly value?: unknown } | undefined)?.value : whole;
-    const now = JSON.stringify(partial);
-    if (now === undefined || now === told) continue;
-    told = now;
-    yield partial;
+    if (partial !== undefined) yield partial;
   }
   return undefined;
 }

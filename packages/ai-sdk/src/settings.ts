@@ -65,7 +65,12 @@ export function toolsOf<Type extends "provider" | "provider-defined">(
     ...own.map((tool) => providerTool(tool, type)),
   ];
   if (all.length === 0) return {};
-  return { tools: all, ...(toolChoice === undefined ? {} : { toolChoice: choiceOf(toolChoice) }) };
+  if (toolChoice === undefined) return { tools: all };
+  if (typeof toolChoice === "object" && !all.some(({ name }) => name === toolChoice.tool)) {
+    warn(`the model was not made to call ${toolChoice.tool}: it is not among the tools of the request`);
+    return { tools: all };
+  }
+  return { tools: all, toolChoice: choiceOf(toolChoice) };
 }
 
 function functionTool({ name, description, inputSchema, provider }: ModelTool): LanguageModelV2FunctionTool {

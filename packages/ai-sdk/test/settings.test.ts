@@ -102,6 +102,15 @@ describe("tools of a provider", () => {
   });
 });
 
+test("a tool that the model must call, and that is not sent, is no choice: providers refuse such requests", async () => {
+  for (const { options, warnings } of Object.values(
+    await asked({ tools: [weather], toolChoice: { tool: "hidden" } }),
+  )) {
+    expect(options).not.toHaveProperty("toolChoice");
+    expect(warnings).toEqual(["the model was not made to call hidden: it is not among the tools of the request"]);
+  }
+});
+
 describe("what a client warns of", () => {
   test.each<[object, string]>([
     [{ type: "unsupported", feature: "seed" }, "seed is not supported"],

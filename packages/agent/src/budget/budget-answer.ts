@@ -1,5 +1,5 @@
 /** The question of a budget to a person: what it shows, and what may be answered. */
-import type { Schema } from "@statewright/core";
+import type { JsonObject, Schema } from "@statewright/core";
 import { type BudgetKind, type BudgetLimits, type BudgetSpent, budgetKinds } from "./budget-spent.ts";
 
 /** A person's answer at a limit: how much more of what, `true` for as much again, `false` to end the agent. */
@@ -16,6 +16,18 @@ export interface BudgetQuestion {
   readonly spent: BudgetSpent;
 }
 
+const shown: JsonObject = {
+  anyOf: [
+    { type: "boolean" },
+    {
+      type: "object",
+      properties: Object.fromEntries(budgetKinds.map((kind) => [kind, { type: "number", exclusiveMinimum: 0 }])),
+      additionalProperties: false,
+      minProperties: 1,
+    },
+  ],
+};
+
 /** The schema of that answer. */
 export const budgetAnswer: Schema<BudgetAnswer> = {
   "~standard": {
@@ -31,6 +43,7 @@ export const budgetAnswer: Schema<BudgetAnswer> = {
       );
       return fits && given.length > 0 ? { value: value as BudgetLimits } : { issues: [notAnswer] };
     },
+    ...{ jsonSchema: { input: () => shown } },
   },
 };
 

@@ -151,7 +151,8 @@ export function exceededBy(
 export function shareUsed(limits: BudgetLimits, spent: BudgetSpent, kind: BudgetKind): number {
   const limit = limitOf(limits, spent, kind);
   if (limit === undefined) return 0;
-  return limit === 0 ? 1 : spent[kind] / limit;
+  // Ten times 0.1 is all of 1, whatever the sum of the fractions says.
+  return limit === 0 ? 1 : Number((spent[kind] / limit).toPrecision(12));
 }
 
 /** As `8 of 10 turns`. */

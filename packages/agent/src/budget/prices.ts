@@ -52,16 +52,21 @@ function unfit(what: string, given: unknown): StatewrightError {
   });
 }
 
-/** The tokens of a model call; undefined where the provider did not say. */
+/** The tokens of a model call; undefined where the provider did not say, or said what is no count. */
 export function tokensOf(usage: Usage | undefined): number | undefined {
   const { inputTokens, outputTokens } = usage ?? {};
-  return inputTokens === undefined || outputTokens === undefined ? undefined : inputTokens + outputTokens;
+  return isCount(inputTokens) && isCount(outputTokens) ? inputTokens + outputTokens : undefined;
+}
+
+function isCount(tokens: number | undefined): tokens is number {
+  return Number.isFinite(tokens) && Number(tokens) >= 0;
 }
 
 /** What a model call has cost; undefined where that cannot be known. */
 export function costOf(price: ModelPrice, usage: Usage | undefined): number | undefined {
   const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 } = usage ?? {};
-  if (inputTokens === undefined || outputTokens === undefined) return undefined;
+  if (!isCount(inputTokens) || !isCount(outputTokens)) return undefined;
+  if (!isCount(cachedTokens) || !isCount(cacheWriteTokens)) return undefined;
   if (cacheWriteTokens > 0 && price.cacheWrite === undefined) return undefined;
   const plain = Math.max(0, inputTokens - cachedTokens - cacheWriteTokens);
   const sum =

@@ -3,6 +3,7 @@
  * yet to react to stays whole, and what stays begins with a person's message where there is one: so providers take it.
  */
 import type { Message } from "@statewright/core";
+import { isFromPerson } from "../from-person.ts";
 
 /** A conversation that was cut: the places of what stays, each before the one after it. */
 export interface Cut {
@@ -15,8 +16,8 @@ export interface Cut {
 
 /** Where the messages begin that a person said last and nobody has spoken between; -1 where nobody has. */
 export function lastUserStart(messages: readonly Message[]): number {
-  let index = messages.findLastIndex(({ role }) => role === "user");
-  while (index > 0 && messages[index - 1]?.role === "user") index -= 1;
+  let index = messages.findLastIndex(isFromPerson);
+  while (index > 0 && isFromPerson(messages[index - 1])) index -= 1;
   return index;
 }
 
@@ -40,13 +41,13 @@ export function cutFrom(messages: readonly Message[], from: number): Cut {
   while (start < last && messages[start]?.role === "tool") start += 1;
   if (user < 0) return { start, user: start, userEnd: start };
   let userEnd = user;
-  while (messages[userEnd]?.role === "user") userEnd += 1;
+  while (isFromPerson(messages[userEnd])) userEnd += 1;
   return { start: Math.max(start, userEnd), user, userEnd };
 }
 
 /** Whether a person begins to speak here: what was said at one time, in several messages, is not torn. */
 function beginsTurn(messages: readonly Message[], index: number): boolean {
-  return messages[index]?.role === "user" && messages[index - 1]?.role !== "user";
+  return isFromPerson(messages[index]) && !isFromPerson(messages[index - 1]);
 }
 
 /** Where the last `count` turns of a person begin; 0 where there are not so many. */
@@ -70,6 +71,6 @@ export function keptMessages(messages: readonly Message[], cut: Cut, keepFirst: 
 /** What stays of what stands before the cut, system messages aside. */
 export function frontOf(messages: readonly Message[], { user, userEnd }: Cut, keepFirst: boolean): readonly Message[] {
   const said = messages.slice(user, userEnd);
-  const first = keepFirst ? messages.findIndex(({ role }) => role === "user") : -1;
+  const first = keepFirst ? messages.findIndex(isFromPerson) : -1;
   return first < 0 || first >= user ? said : [...messages.slice(first, first + 1), ...said];
 }

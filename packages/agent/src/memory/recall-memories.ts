@@ -10,6 +10,7 @@ import {
 } from "@statewright/core";
 import { checkCount, checkWord, unfitOption } from "../check-option.ts";
 import { lastUserStart } from "../context/kept-messages.ts";
+import { isFromPerson } from "../from-person.ts";
 import { type LatestChannel, latest } from "../latest-channel.ts";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
 import { checkNamespace, type Memory, type MemoryNamespace, memoriesOf, memoryOf } from "./memory-place.ts";
@@ -70,7 +71,7 @@ export function recallMemories<Context = unknown>(options: RecallMemoriesOptions
     beforeModel: async (request, runtime) => {
       const { messages } = request;
       const at = lastUserStart(messages);
-      const said = messages.slice(at).filter(({ role }) => role === "user");
+      const said = messages.slice(at).filter(isFromPerson);
       const last = said.at(-1);
       if (at < 0 || last === undefined) return undefined;
       const { recalledMemories: before } = runtime.state as { readonly recalledMemories?: RecalledMemories | null };

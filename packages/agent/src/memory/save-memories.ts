@@ -17,6 +17,7 @@ import {
 import { checkCount, checkFunction, checkTime, checkWord, needOneOf, unfitOption } from "../check-option.ts";
 import { messageText } from "../context/conversation-text.ts";
 import { lastUserStart } from "../context/kept-messages.ts";
+import { isFromPerson } from "../from-person.ts";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
 import { checkNamespace, type Memory, type MemoryNamespace, memoriesOf, memoryKey, memoryOf } from "./memory-place.ts";
 
@@ -75,7 +76,7 @@ export function saveMemories<Context = unknown>(options: SaveMemoriesOptions<Con
       if (!remembered.includes(ended.by)) return;
       const messages = await shown();
       const part = messages.slice(Math.max(0, lastUserStart(messages)));
-      const said = part.flatMap((message) => (message.role === "user" ? textOf(message) : [])).join("\n");
+      const said = part.flatMap((message) => (isFromPerson(message) ? textOf(message) : [])).join("\n");
       const place = memoriesOf(namespace, runtime, runtime.longTerm);
       const known = (await findMemories(place, said, { limit, fill: true, by })).map(memoryOf);
       const changes =

@@ -39,6 +39,11 @@ describe("settings", () => {
       { toolChoice: { tool: "sell" } },
       /no tool "sell".+"look", "order", "pay"/,
     ],
+    [
+      "a choice of a tool that the model is not shown",
+      { toolChoice: { tool: "pay" }, allowedTools: ["look"] },
+      /must call "pay", and allowedTools does not have it/,
+    ],
     ["a prepareStep that is no function", { prepareStep: {} }, /prepareStep/],
     ["a condition that is none", { stopWhen: 5 }, /stopWhen/],
     ["no calls at all", { maxToolCalls: 0 }, /maxToolCalls of the agent "a" is 0/],
@@ -182,6 +187,11 @@ describe("prepareStep", () => {
   test.each([
     ["a name that no tool has", { allowedTools: ["sell"] }, /no tool "sell"/],
     ["a choice of a tool that there is not", { toolChoice: { tool: "sell" } }, /no tool "sell"/],
+    [
+      "a choice of a tool that the model is not shown",
+      { toolChoice: { tool: "pay" }, allowedTools: ["look"] },
+      /must call "pay"/,
+    ],
     ["what no request has", { activeTools: ["look"] }, /"activeTools".+allowedTools/],
     ["a model that is none", { model: "gpt-5" }, /model/],
     ["a setting that there is not", { settings: { topp: 1 } }, /"topp"/],

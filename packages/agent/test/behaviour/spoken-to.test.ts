@@ -3,7 +3,7 @@ import { defineTool, memoryStore, type RunHandle, type Store, steer, textOf } fr
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { type AgentOptions, createAgent } from "../../src/index.ts";
+import { type AgentOptions, confirmTools, createAgent } from "../../src/index.ts";
 
 type Settings = Partial<
   Pick<AgentOptions<never, unknown, unknown>, "strategy" | "steering" | "inbox" | "maxToolCalls">
@@ -87,6 +87,36 @@ describe("an agent", () => {
       "user: hurry",
       "assistant: one",
     ]);
+  });
+
+  test("that is spoken to while calls wait for people keeps their questions: a yes to any of them counts", async () => {
+    const ran: string[] = [];
+    const pay = defineTool({
+      name: "pay",
+      description: "Pay one of the bills.",
+      input: z.object({ bill: z.string() }),
+      safety: { access: "write", confirm: "always" },
+      run: ({ bill }) => {
+        ran.push(bill);
+        return bill;
+      },
+    });
+    const agent = createAgent({
+      name: "payer",
+      model: scriptedModel([["a", "b"].map((bill) => call("pay", { bill })), say("Paid.")]),
+      tools: [pay],
+      middleware: [confirmTools()],
+      strategy: "sequential",
+      store: memoryStore(),
+    });
+    await agent.run({ thread: "t", input: "go" }).result;
+    await agent.steer({ thread: "t", input: "well?" });
+    const waiting = await agent.resume({ thread: "t" }).result;
+    const open = waiting.status === "waiting" ? waiting.interrupts.map(({ id }) => id) : [];
+    expect(open).toEqual(["1:0:call_1", "1:0:call_2"]);
+    const answers = Object.fromEntries(open.map((id) => [id, true]));
+    expect((await agent.resume({ thread: "t", answers }).result).status).toBe("done");
+    expect(ran).toEqual(["a", "b"]);
   });
 
   test("without tools goes on too, when something was said while it spoke", async () => {

@@ -28,7 +28,7 @@ import {
 } from "@statewright/testing";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import { createAgent } from "../../src/index.ts";
+import { createAgent, inputGuardrail, trimMessages } from "../../src/index.ts";
 
 const Order = z.object({ item: z.string(), count: z.int().positive() });
 
@@ -528,6 +528,24 @@ describe("the text of an output", () => {
   });
 });
 
+test("what asks for an output that fits is no word of a person: what the person said stays, and is all that is looked at", async () => {
+  const looked: string[] = [];
+  const model = native([say("Lamps."), say("{}"), say('{"item": "lamp", "count": 2}')]);
+  const middleware = [
+    inputGuardrail({
+      check: ({ text }) => {
+        looked.push(text);
+        return undefined;
+      },
+    }),
+    trimMessages({ maxUserTurns: 1 }),
+  ];
+  const agent = createAgent({ name: "clerk", model, output: Order, middleware });
+  expect((await agent.run({ input: "Two lamps." }).result).output).toEqual(order);
+  expect(looked).toEqual(["Two lamps."]);
+  expect(model.requests.map(({ messages }) => messages.map(textOf)[0])).toEqual(Array(3).fill("Two lamps."));
+});
+
 describe("an output while it is written", () => {
   async function partials(model: Model, output: z.ZodType<unknown>): Promise<readonly unknown[]> {
     const found: unknown[] = [];
@@ -546,6 +564,11 @@ describe("an output while it is written", () => {
       { item: "a red lamp" },
       { item: "a red lamp", count: 2 },
     ]);
+  });
+
+  test("is read between the fences that models put around JSON", async () => {
+    const model = native([say(["```", "json\n{", '"item": "lamp"', ', "count": 2}', "\n```"])]);
+    expect(await partials(model, Order)).toEqual([{}, { item: "lamp" }, order]);
   });
 
   test("is read by a final call too, and out of the object that holds it", async () => {

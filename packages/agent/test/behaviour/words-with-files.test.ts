@@ -115,6 +115,14 @@ describe("an input that says nothing is refused before anything is begun", () =>
       [{ role: "user", id: "1", content: "Hi" }],
       /message 0 .+ a text as its content/,
     ],
+    [
+      "a call that nothing answers",
+      [
+        { role: "assistant", id: "1", content: ["a", "b"].map((id) => ({ type: "call", id, name: "look", args: {} })) },
+        { role: "tool", id: "2", callId: "a", name: "look", content: [] },
+      ],
+      /ends with a call of "look", and nothing in it answers "b"/,
+    ],
     ["spaces", " \n", /an empty text/],
     ["no messages", [], /an empty list/],
     ["an empty object", {}, /neither a text nor files/],

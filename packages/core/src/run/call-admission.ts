@@ -1,5 +1,5 @@
 /** Whether a call is let in among the others of its message: in call order where slots are counted, and never twice. */
-import type { EffectRow } from "../checkpoint/journal.ts";
+import type { EffectRow, InterruptRow } from "../checkpoint/journal.ts";
 import type { CallAtWork, OpenCall } from "./call-at-work.ts";
 import { elsewhereQuestion } from "./call-elsewhere.ts";
 import { clientQuestion } from "./client-call.ts";
@@ -9,16 +9,19 @@ import type { TaskScope } from "./scope.ts";
 import type { Session } from "./session.ts";
 
 /** Whether it goes on with what was begun before: its start is recorded, or a question about it has its answer. */
-export function hasBegun(
-  { saved, within }: Session,
-  { task }: TaskScope,
-  { key }: OpenCall,
-  known: EffectRow | undefined,
-): boolean {
-  if (known !== undefined) return true;
-  if (saved === undefined || saved.interrupts.size === 0) return false;
-  const questions = [`${task.id}:${key}`, clientQuestion(task, key), elsewhereQuestion(task, key)];
-  return questions.some((id) => saved.interrupts.get(`${within?.ids ?? ""}${id}`)?.answer !== undefined);
+export function hasBegun(session: Session, scope: TaskScope, call: OpenCall, known: EffectRow | undefined): boolean {
+  return known !== undefined || questionsAbout(session, scope, call).some(({ answer }) => answer !== undefined);
+}
+
+/** Whether a person was asked about it, whatever came of that. */
+export function isAskedAbout(session: Session, scope: TaskScope, call: OpenCall): boolean {
+  return questionsAbout(session, scope, call).length > 0;
+}
+
+function questionsAbout({ saved, within }: Session, { task }: TaskScope, { key }: OpenCall): readonly InterruptRow[] {
+  if (saved === undefined || saved.interrupts.size === 0) return [];
+  const ids = [`${task.id}:${key}`, clientQuestion(task, key), elsewhereQuestion(task, key)];
+  return ids.flatMap((id) => saved.interrupts.get(`${within?.ids ?? ""}${id}`) ?? []);
 }
 
 /** What is decided about the call. Where slots are counted, calls are decided about in their order. */

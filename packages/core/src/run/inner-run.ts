@@ -52,6 +52,7 @@ export function runSubgraph(
 ): Promise<unknown> {
   const { state, context } = outer;
   const { graph, persistence, context: mapped = asItIs } = subgraph;
+  const given = (): unknown => inputOf(outer, scope);
   const call: InnerCall = {
     graph,
     persistence,
@@ -61,7 +62,7 @@ export function runSubgraph(
     middleware: [],
     signal: scope.signal(),
     context: mapped as InnerCall["context"],
-    input: () => subgraph.input(state as never, { context, input: inputOf(outer, scope) } as never),
+    input: () => subgraph.input(state as never, { context, input: given() } as never),
   };
   return runInner(outer, scope, call, supersteps, (stop, session) => {
     switch (stop.kind) {
@@ -75,7 +76,7 @@ export function runSubgraph(
         throw stop.error;
       case "done":
         if (session.longTerm?.held !== undefined) changesOf(scope).push(...session.longTerm.held);
-        return subgraph.output(stop.output as never, { state, context, ended: session.state } as never);
+        return subgraph.output(stop.output as never, { state, context, input: given(), ended: session.state } as never);
     }
   });
 }

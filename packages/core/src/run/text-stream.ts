@@ -59,8 +59,8 @@ export async function* textsIn(
       open.delete(place);
       const whole = event.type === "message.voided" ? [] : partsOf(event.message);
       const rest = event.type === "message.voided" ? undefined : restOf(whole, given);
-      if (rest === undefined) {
-        const instead = given === undefined ? "" : voided([...given.values()].join("\n"));
+      if (rest === undefined && given !== undefined) {
+        const instead = voided([...given.values()].join("\n"));
         isMidLine = false;
         if (instead !== "") yield instead;
       }

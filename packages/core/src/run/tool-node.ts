@@ -5,6 +5,7 @@ import type { Message, ToolMessage } from "../model/message.ts";
 import type { ToolResult } from "../tool/result.ts";
 import type { ToolError } from "../tool/tool-error.ts";
 import { endAgent } from "./agent-hooks.ts";
+import { isAskedAbout } from "./call-admission.ts";
 import { middlewareAround, type OpenCall } from "./call-at-work.ts";
 import { callSet } from "./call-set.ts";
 import { type AnsweredCalls, failureOfCalls } from "./failed-calls.ts";
@@ -71,15 +72,20 @@ async function endsOf(
   const set = callSet(node, calls);
   const stopWatching = watchInbox(session);
   let skips: ToolError | undefined;
+  let isHeld = false;
+  /** While a call before it waits, the set does not end: a question that stands open meanwhile is not answered behind it. */
+  const skipOf = (call: OpenCall): ToolError | undefined =>
+    isHeld && skips !== undefined && isAskedAbout(session, scope, call) ? undefined : skips;
   try {
     return await mapInUnits(
       node,
       calls,
-      (call) => runToolCall(session, scope, node, call, set, supersteps, skips).catch(asFailure),
+      (call) => runToolCall(session, scope, node, call, set, supersteps, skipOf(call)).catch(asFailure),
       async (before) => {
         // The end of a call is told when it is durable: nobody reads of the next one before.
         await set.untilTold(before.filter(({ kind }) => kind === "answered").length, scope.signal());
         skips ??= await lookForSteering(node, session);
+        isHeld ||= before.some(({ kind }) => kind === "waiting");
       },
     );
   } finally {

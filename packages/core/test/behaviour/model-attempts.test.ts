@@ -1,14 +1,22 @@
 /** A model that fails, hangs or breaks off: asked again, replaced by another, and what it streamed taken back. */
 import { describe, expect, test } from "vitest";
 import {
+  defineGraph,
   defineMiddleware,
+  defineState,
+  END,
+  type Message,
+  type Model,
   type ModelCallPolicy,
   type ModelFailureKind,
   type ModelRequest,
   memoryStore,
+  messages,
+  type NodeRuntime,
   type RunEvent,
   resume,
   run,
+  START,
 } from "../../src/index.ts";
 import { acting, answerIn, asking, fails, failure, hangs, reply, saying, says } from "../support/asked-model.ts";
 import { eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
@@ -29,6 +37,15 @@ async function told(graph: ReturnType<typeof asking>, world: VirtualWorld = virt
   const { state, error } = await ending;
   expect(world.timers).toBe(0);
   return { events, error, answer: state === undefined ? undefined : answerIn(state) };
+}
+
+/** A node that asks the model once, and again at once where that may help. */
+function asks(model: Model) {
+  return async (state: { readonly messages: readonly Message[] }, { model: ask }: NodeRuntime) => ({
+    messages: [
+      await ask({ model, request: { messages: state.messages, tools: [] }, retry: { attempts: 2, initialMs: 0 } }),
+    ],
+  });
 }
 
 /** What a reader of the text sees, as it is given. */
@@ -343,6 +360,22 @@ describe("text that turns out to be void", () => {
     const texts = textsOf({ text: () => handle.text({ voided: (text) => "\b".repeat(text.length) }) });
     await world.advance(long);
     expect(await texts).toEqual(["No", "\b\b", "Yes"]);
+  });
+
+  test("text() begins a message on a line of its own, though its first request broke off before it said a word", async () => {
+    const thinks = acting(
+      "a",
+      says("One."),
+      ({ delta }) => {
+        delta?.({ type: "reasoning", text: "Hm" });
+        throw failure({ kind: "broken_reply" });
+      },
+      says("Two."),
+    );
+    const graph = defineGraph({ name: "twice", state: defineState({ messages: messages() }) })
+      .nodes({ first: asks(thinks), second: asks(thinks) })
+      .edges({ [START]: "first", first: "second", second: END });
+    expect(await textsOf(run(graph, { input: saying("Go") }))).toEqual(["One.", "\nTwo."]);
   });
 
   test("text() gives what was not streamed when the message is whole", async () => {

@@ -17,6 +17,27 @@ describe("outputs", () => {
       expect(toOutput(data)).toEqual({ content: [{ type: "json", value: data }], value: data });
   });
 
+  test("data that has a text under content is data, since of an output the model would read that text alone", () => {
+    const file = { path: "a.txt", content: "hello" };
+    expect(toOutput(file)).toEqual({ content: [{ type: "json", value: file }], value: file });
+    for (const output of [
+      { content: "x", error: null },
+      { content: "x", isError: false, code: 5 },
+      { content: "x", value: { a: 1 }, details: 1, terminate: true },
+    ])
+      expect(toOutput(output).content).toBe("x");
+  });
+
+  test("a collection is not taken for an empty object", () => {
+    for (const [data, name] of [
+      [new Map([["a", 1]]), "Map"],
+      [{ rows: [{ tags: new Set(["a"]) }] }, "Set"],
+    ] as const)
+      expect(() => toOutput(data)).toThrow(`The tool returned a ${name}, of which JSON says nothing`);
+    // Programs may read one.
+    expect(toOutput({ content: "1 row", value: new Map([["a", 1]]) }).content).toBe("1 row");
+  });
+
   test("a result is frozen to its depth, and what it was made of is not", () => {
     const mine = { content: "x", value: { deep: [1] }, details: { log: ["a"] } };
     const result = resultOf(mine, facts);
