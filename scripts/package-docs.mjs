@@ -31,6 +31,7 @@ export const pagesOf = {
   "packages/agent": [
     "agents.md",
     "safety-and-approval.md",
+    "chat-server.md",
     "middleware.md",
     "budgets.md",
     "context.md",

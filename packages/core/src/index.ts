@@ -252,6 +252,7 @@ export {
 export { type ClassCodec, type Codec, type CodecOptions, createCodec, plainCodec } from "./state/codec.ts";
 export type { StateShape, TypesOfShape } from "./state/definition.ts";
 export {
+  type DefinedState,
   defineState,
   type InputOf,
   type StateDefinition,

@@ -332,7 +332,7 @@ function usageOf(request: ModelRequest, content: readonly ReplyBlock[]): ModelRe
 function ended(id: string, length: number): StatewrightError {
   return new StatewrightError("model_failed", {
     what: `the script of the model "${id}" has ended: all of its ${length} ${length === 1 ? "answer is" : "answers are"} given`,
-    next: "Add an answer for this request, or look in model.requests for the one that was not expected",
+    next: "Add an answer for this request, look in model.requests for the one that was not expected, or give a function that decides by the request where steps are taken again, as on a branch",
     details: { retryable: false, kind: "invalid_request" },
   });
 }

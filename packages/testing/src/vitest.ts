@@ -1,8 +1,11 @@
 /** The test kit inside vitest: runs in the hands of a test, and matchers that look at transitions. */
+import { watchRealWork } from "./real-work.ts";
 import { addCrashMatcher } from "./vitest/crash-matcher.ts";
 import { addMatchers } from "./vitest/matchers.ts";
 import { noteCoverage } from "./vitest/note-coverage.ts";
 
+// At once: a child that is started before the first run, as a plugin for all tests of a file, is waited for like any other.
+watchRealWork();
 addMatchers();
 addCrashMatcher();
 noteCoverage();

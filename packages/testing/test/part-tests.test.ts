@@ -11,8 +11,12 @@ import {
   START,
   secret,
   sends,
+  type Tool,
+  type ToolCall,
   ToolError,
+  type ToolRuntime,
   task,
+  toolSpec,
 } from "@statewright/core";
 import { nodeTest, testRun, toolTest } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
@@ -139,6 +143,26 @@ describe("a test of one tool", () => {
     const { result, attempts } = await toolTest(order(0), { args: { cents: -1 }, ...given });
     expect(result).toMatchObject({ isError: true, error: { kind: "invalid_args" } });
     expect(attempts).toBe(0);
+  });
+
+  test("takes any tool, such as one of a class, with what it mends of its arguments", async () => {
+    class Doubled implements Tool<{ readonly cart: readonly string[] }> {
+      readonly spec = toolSpec({
+        name: "doubled",
+        description: "Twice a number.",
+        input: z.object({ number: z.number() }),
+        effect: "pure",
+      });
+      readonly factor = 2;
+      prepareArguments(args: unknown): unknown {
+        return { number: Number(z.object({ number: z.string() }).parse(args).number) };
+      }
+      call({ cart }: { readonly cart: readonly string[] }, _runtime: ToolRuntime, { args }: ToolCall): string {
+        return `${z.object({ number: z.number() }).parse(args).number * this.factor} for ${cart.join()}`;
+      }
+    }
+    const { text } = await toolTest(new Doubled(), { args: { number: "21" }, state: { cart: ["book"] } });
+    expect(text).toBe("42 for book");
   });
 
   test("what a tool injects must be given", () => {

@@ -10,6 +10,7 @@ import {
   interruptFor,
   list,
   type Model,
+  memoryStore,
   messages,
   route,
   START,
@@ -331,6 +332,12 @@ test("finish rejects with the error of a run that failed, so that a test that fo
 });
 
 describe("more that a test may do with a run", () => {
+  test("a function that gives the store that has died is refused by what to write", async () => {
+    const store = memoryStore();
+    const t = await testRun(shop, { input: { messages: [] }, model: offline, store: () => store });
+    await expect(t.crash()).rejects.toThrow(/open it anew there.+store: memoryStore\(\)/);
+  });
+
   test("a graph that is made anew for each process loses its variables in a crash", async () => {
     const make = () => {
       const seen: string[] = [];

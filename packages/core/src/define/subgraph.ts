@@ -16,12 +16,13 @@ export interface SubgraphOptions<Inner extends GraphTypes, State, Context, Input
   /** What a call is given, made from the outer state when the call begins; a call that goes on is not given it again. */
   readonly input: (state: State, outer: { readonly context: Context; readonly input: Input }) => Inner["input"];
   /**
-   * What the outer node returns, made from the output of the inner graph: an update, a command, or nothing. `ended` is the state
-   * that the inner graph ended with: its private channels too, which its output does not show.
+   * What the outer node returns, made from the output of the inner graph: an update, a command, or nothing. `input` is what the
+   * task was given, where it was given something. `ended` is the state that the inner graph ended with: its private channels
+   * too, which its output does not show.
    */
   readonly output: (
     output: Inner["output"],
-    outer: { readonly state: State; readonly context: Context; readonly ended: Inner["state"] },
+    outer: { readonly state: State; readonly context: Context; readonly input: Input; readonly ended: Inner["state"] },
   ) => Returned;
   readonly persistence?: SubgraphPersistence;
 }

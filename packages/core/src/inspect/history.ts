@@ -3,9 +3,10 @@ import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { deepFreeze } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
+import { checkWriter } from "../checkpoint/check-writer.ts";
 import type { CheckpointRow, CheckpointSource, Control, Task } from "../checkpoint/checkpoint.ts";
 import { deltaOf } from "../checkpoint/saved-state.ts";
-import type { CheckpointWithDeltas, Store } from "../checkpoint/store.ts";
+import type { CheckpointWithDeltas, Store, ThreadRow } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
@@ -79,7 +80,8 @@ const names = optionNames<HistoryOptions>({
 
 /**
  * Walk a branch's line of checkpoints, newest first, page by page; leaving the loop reads no further. For a graph inside
- * another give that graph and say where it stands, with `within`. Throws `unknown_thread`.
+ * another give that graph and say where it stands, with `within`. Throws `unknown_thread`, and `graph_changed` for a graph that
+ * did not write it.
  */
 export async function* history<Types extends GraphTypes>(
   graph: Graph<Types>,
@@ -92,12 +94,17 @@ export async function* history<Types extends GraphTypes>(
   const { store, branch, within, before, pageSize = 50, codec: given = plainCodec } = options;
   const codec = guardedCodec(given);
   const thread = checkId("thread", options.thread);
-  await mustExist(store, thread);
+  const known = await mustExist(store, thread);
   const read = { store, codec, thread, pageSize };
   const nodes = within === undefined || within === "" ? [] : within.split(".");
-  for await (const line of linesWithin(read, branch, before, nodes))
-    for await (const row of checkpoints(read, line, before))
+  for await (const line of linesWithin(read, branch, before, nodes)) {
+    let isFirst = true;
+    for await (const row of checkpoints(read, line, before)) {
+      if (isFirst) checkWriter(known, row, graph);
+      isFirst = false;
       if (isWanted(row, options)) yield entryOf<Types>(codec, row);
+    }
+  }
   return undefined;
 }
 
@@ -181,9 +188,10 @@ async function toolCallsAt(
   return found.reverse();
 }
 
-/** Throw `unknown_thread` for a thread that the store does not have. */
-export async function mustExist(store: Store, thread: string): Promise<void> {
-  if ((await store.thread(thread)) !== undefined) return;
+/** The row of a thread. Throws `unknown_thread` for one that the store does not have. */
+export async function mustExist(store: Store, thread: string): Promise<ThreadRow> {
+  const row = await store.thread(thread);
+  if (row !== undefined) return row;
   throw new StatewrightError("unknown_thread", {
     what: `the store "${store.name}" has no thread "${thread}"`,
     next: "Check the id, or list the threads with listThreads",

@@ -2,6 +2,7 @@
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
+import { checkWriter } from "../checkpoint/check-writer.ts";
 import type { CheckpointRow, Control, RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import { restoreState } from "../checkpoint/saved-state.ts";
@@ -9,7 +10,6 @@ import type { RunFilter, Store, ThreadFilter, ThreadRow } from "../checkpoint/st
 import type { Graph } from "../compile/define-graph.ts";
 import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
-
 import type { OpenInterrupt } from "../run/events.ts";
 import { openInterrupt } from "../run/run-facts.ts";
 import { checkCodec, checkGraph, checkStore } from "../run/run-options.ts";
@@ -64,7 +64,7 @@ const names = optionNames<StateOptions>({
   codec: true,
 });
 
-/** The state of a thread at a checkpoint. Throws `unknown_thread` or `unknown_checkpoint`. */
+/** The state of a thread at a checkpoint. Throws `unknown_thread`, `unknown_checkpoint`, and `graph_changed` for a graph that did not write it. */
 export async function getState<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: StateOptions,
@@ -76,7 +76,7 @@ export async function getState<Types extends GraphTypes>(
   const { store, codec: given = plainCodec } = options;
   const codec = guardedCodec(given);
   const thread = checkId("thread", options.thread);
-  const row = await findCheckpoint({ store, codec, thread, pageSize: 10 }, options);
+  const row = await findCheckpoint(graph as Graph, { store, codec, thread, pageSize: 10 }, options);
   const rows = await store.state(thread, row.id);
   const { tasks } = codec.decode(row.control) as Control;
   const isHead = (await store.head(thread, row.branch))?.id === row.id;
@@ -114,15 +114,19 @@ function closedInterrupt(codec: Codec, row: InterruptRow): ClosedInterrupt {
   };
 }
 
-/** A checkpoint by id, or the newest of a branch or of a call. Throws `unknown_thread` or `unknown_checkpoint`. */
+/** A checkpoint by id, or the newest of a branch or of a call. Throws `unknown_thread`, `unknown_checkpoint` or `graph_changed`. */
 async function findCheckpoint(
+  graph: Graph,
   read: Read,
   { at, branch, within }: Pick<StateOptions, "at" | "branch" | "within">,
 ): Promise<CheckpointRow> {
   const { store, thread } = read;
-  await mustExist(store, thread);
+  const known = await mustExist(store, thread);
   const row = at === undefined ? await newest(read, branch, within) : await store.checkpoint(thread, at);
-  if (row !== undefined) return row;
+  if (row !== undefined) {
+    checkWriter(known, row, graph);
+    return row;
+  }
   const on = within === undefined ? `on the branch "${branch ?? "main"}"` : `of a call of "${within}"`;
   throw new StatewrightError("unknown_checkpoint", {
     what: `the thread "${thread}" has no checkpoint ${at ?? on}`,

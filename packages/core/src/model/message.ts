@@ -157,8 +157,9 @@ export function callsOf(message: AssistantMessage): readonly ToolCallBlock[] {
   return message.content.filter((block): block is ToolCallBlock => block.type === "call");
 }
 
-/** The text of a message: its text blocks, joined. */
-export function textOf(message: Message): string {
+/** The text of a message: its text blocks, joined. Of no message, as the last of an empty conversation, it is empty. */
+export function textOf(message: Message | undefined): string {
+  if (message === undefined) return "";
   if (typeof message.content === "string") return message.content;
   return message.content.map((block) => (block.type === "text" ? block.text : "")).join("");
 }

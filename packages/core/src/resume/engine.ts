@@ -4,6 +4,7 @@
  * what other processes may have added.
  */
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { describeValue } from "../base/json.ts";
 import { optionNames } from "../base/options.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import { engineStops } from "../checkpoint/claimable.ts";
@@ -36,6 +37,11 @@ export interface EngineOptions extends ServingOptions {
   readonly concurrency?: number;
   /** How often it looks for what other processes have added, in milliseconds. Default 1,000. */
   readonly pollMs?: number;
+  /**
+   * Is given each run that begins or goes on here, before its first event: those that the engine takes up by itself, and those
+   * of its `run` and `resume`. A server finds in it what it shows to people.
+   */
+  readonly onRun?: (run: RunHandle<unknown>) => void;
 }
 
 type Given = "store" | "secrets" | "world" | "codec";
@@ -72,14 +78,20 @@ const names = optionNames<EngineOptions>({
   parkAfter: true,
   concurrency: true,
   pollMs: true,
+  onRun: true,
 });
 
 /** An engine over the threads of a store; it does nothing before `start`. Throws `invalid_option`, `missing_store`. */
 export function engine(options: EngineOptions): Engine {
   checkServing("engine", options, names);
-  const { store, secrets, world: givenWorld, codec, concurrency = 64, pollMs = 1_000, parkAfter } = options;
+  const { store, secrets, world: givenWorld, codec, concurrency = 64, pollMs = 1_000, parkAfter, onRun } = options;
   checkCount("engine", "concurrency", concurrency === Number.POSITIVE_INFINITY ? undefined : concurrency);
   checkCount("engine", "pollMs", pollMs);
+  if (onRun !== undefined && typeof onRun !== "function")
+    throw new StatewrightError("invalid_option", {
+      what: `onRun of engine is ${describeValue(onRun)}`,
+      next: "Give a function that takes the handle of a run",
+    });
   const world = worldOf(options);
   const own = {
     store,
@@ -119,6 +131,8 @@ export function engine(options: EngineOptions): Engine {
 
   /** Keep a run in hand until it has ended for now. Its failure is its own. */
   function track(handle: RunHandle<unknown>): Promise<void> {
+    const known = atWork.get(handle);
+    if (known !== undefined) return known;
     const ended = handle.result
       .then(nothing, (error: unknown) => {
         if (isStatewrightError(error, "thread_busy")) return;
@@ -130,7 +144,22 @@ export function engine(options: EngineOptions): Engine {
       });
     atWork.set(handle, ended);
     if (state === "stopping") handle.drain(engineStops);
+    tellOf(handle);
     return ended;
+  }
+
+  /** What is called harms no run. */
+  function tellOf(handle: RunHandle<unknown>): void {
+    try {
+      onRun?.(handle);
+    } catch (error) {
+      world.log("error", "onRun of the engine threw", { thread: handle.thread, error: toErrorRecord(error) });
+    }
+  }
+
+  function tracked<Run extends RunHandle<unknown>>(handle: Run): Run {
+    void track(handle);
+    return handle;
   }
 
   /** Have a thread in hand while what is to be done on it is done, one thing after the other. */
@@ -140,7 +169,7 @@ export function engine(options: EngineOptions): Engine {
       for (const each of begin) {
         try {
           const handle = isServing() ? await each() : undefined;
-          if (handle !== undefined) await (atWork.get(handle) ?? track(handle));
+          if (handle !== undefined) await track(handle);
         } catch (error) {
           world.log("warn", "a run could not be begun", { thread, error: toErrorRecord(error) });
         }
@@ -181,16 +210,16 @@ export function engine(options: EngineOptions): Engine {
     };
     // What is queued comes first: it may end the run that was left.
     for (const row of queued) serve(row, (caller) => takeUp(caller, store, row.thread));
-    for (const row of left) serve(row, async (caller) => continueRun(caller, row, parkAfter));
+    for (const row of left) serve(row, async (caller) => tracked(continueRun(caller, row, parkAfter)));
     for (const row of parked)
       serve(row, async (caller) => {
         tried.add(row.id);
-        return continueRun(caller, row, parkAfter);
+        return tracked(continueRun(caller, row, parkAfter));
       });
     for (const row of due)
       serve(row, async (caller) => {
         const { thread, branch } = row;
-        return resumeRun({ ...caller, options: { ...caller.options, thread, branch } });
+        return tracked(resumeRun({ ...caller, options: { ...caller.options, thread, branch } }));
       });
     for (const [thread, due] of threads) if (isServing()) hold(thread, due);
   }
@@ -303,16 +332,14 @@ export function engine(options: EngineOptions): Engine {
       const all = { ...besides(options, graph), ...given, ...own };
       checkRunOptions("run", graph, all);
       const handle = startRun({ graph: graph as Graph, options: all as RunOptions<GraphTypes>, host });
-      track(handle);
-      return handle as RunHandle<never, never>;
+      return tracked(handle) as RunHandle<never, never>;
     },
     resume: (graph, given) => {
       refuseStopped();
       const all = { ...besides(options, graph), ...given, ...own };
       checkRunOptions("resume", graph, all);
       const handle = resumeRun({ graph: graph as Graph, options: all as ResumeOptions<GraphTypes>, host });
-      track(handle);
-      return handle as RunHandle<never, never>;
+      return tracked(handle) as RunHandle<never, never>;
     },
   };
 }

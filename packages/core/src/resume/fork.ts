@@ -1,4 +1,5 @@
 /** `fork`: a named branch from any checkpoint, with an edited state; the original stays as it is. */
+
 import { disregardPromises } from "../base/disregard.ts";
 import { describeThrown, isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
@@ -6,6 +7,7 @@ import { describeValue } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import { issuesText, type SchemaIssue } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
+import { checkWriter } from "../checkpoint/check-writer.ts";
 import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { restoreState, stateWriter } from "../checkpoint/saved-state.ts";
@@ -52,7 +54,8 @@ const names = optionNames<ForkOptions<GraphTypes>>({
  * Make a branch that goes on from a checkpoint; give it to `resume` as `branch`. For a checkpoint of an inner graph give
  * that graph; the branch is then one of the outermost, in which the call of the inner goes on from there. Questions that
  * were answered before the checkpoint keep their answers, those after it are asked again. Throws `unknown_thread`,
- * `unknown_checkpoint`, `thread_exists` for a name that is taken, and what a bad update throws.
+ * `unknown_checkpoint`, `graph_changed` for a graph that did not write it, `thread_exists` for a name that is taken, and what a
+ * bad update throws.
  */
 export async function fork<Types extends GraphTypes>(
   graph: Graph<Types>,
@@ -66,9 +69,11 @@ export async function fork<Types extends GraphTypes>(
   const codec = guardedCodec(given);
   const thread = checkId("thread", options.thread);
   const branch = checkId("branch", options.name);
+  const known = await store.thread(thread);
+  if (known === undefined) throw unknownThread(thread);
   const from = await store.checkpoint(thread, at);
-  if (from === undefined)
-    throw (await store.thread(thread)) === undefined ? unknownThread(thread) : unknownCheckpoint(thread, at);
+  if (from === undefined) throw unknownCheckpoint(thread, at);
+  checkWriter(known, from, graph);
   const now = world.clock.now();
   const edited = await withEdit(graph as Graph, options, from, codec, now);
   const calls = await callsFrom(store, codec, thread, from);

@@ -67,6 +67,13 @@ export interface StateDefinition<Types extends StateTypes = StateTypes> {
   from<Value>(select: (state: Types["state"]) => Value): Injection<Value, unknown, Types["state"]>;
 }
 
+/** A state that `defineState` made: its channels go into another one, `defineState({ ...Orders.channels, note: z.string() })`. */
+export interface DefinedState<Shape extends StateShape> extends StateDefinition<TypesOfShape<Shape>> {
+  readonly channels: {
+    readonly [Name in keyof Shape & string]: Channel<ValueOf<Shape[Name]>, WriteOf<Shape[Name]>, GivenOf<Shape[Name]>>;
+  };
+}
+
 /** The types of a state with this shape. */
 export interface TypesOfShape<Shape extends StateShape> extends StateTypes {
   // Not through an alias: messages and editors then show the channels and not how their types were found.
@@ -78,7 +85,7 @@ export interface TypesOfShape<Shape extends StateShape> extends StateTypes {
 }
 
 /** Declare a state; throws `invalid_state` for a name or a part that cannot be one. */
-export function defineState<const Shape extends StateShape>(shape: Shape): StateDefinition<TypesOfShape<Shape>> {
+export function defineState<const Shape extends StateShape>(shape: Shape): DefinedState<Shape> {
   if (!isPlainObject(shape) || "~standard" in shape)
     throw new StatewrightError("invalid_state", {
       what: `defineState got ${isSchema(shape) ? "one schema" : describeValue(shape)} instead of an object of channels`,
@@ -90,7 +97,7 @@ export function defineState<const Shape extends StateShape>(shape: Shape): State
     channels[name] = toChannel(name, part);
   }
   return Object.freeze({
-    channels: Object.freeze(channels),
+    channels: Object.freeze(channels) as DefinedState<Shape>["channels"],
     from: <Value>(select: (state: StateOf<Shape>) => Value): Injection<Value, unknown, StateOf<Shape>> => ({
       kind: "state",
       resolve: (source) => select(source.state as StateOf<Shape>),

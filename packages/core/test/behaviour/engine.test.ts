@@ -285,9 +285,47 @@ describe("an engine", () => {
     expect(world.timers).toBe(0);
   });
 
+  test("onRun is given each run before its first event: left by a crash, of its own run, and from the queue", async () => {
+    const world = virtualWorld();
+    const { graph, open } = wordy();
+    const dead = memoryStore();
+    leftToDie(run(graph, { store: dead, world, thread: "left", input: { word: "slow a" } }).result);
+    await world.settle();
+    dead.crash();
+    open("slow a");
+    const told: string[] = [];
+    const host = engine({
+      store: dead.peer(),
+      graphs: [graph],
+      world,
+      onRun: (handle) => {
+        handle.on(({ type }) => (type.startsWith("run.") ? told.push(`${handle.thread} ${type}`) : undefined));
+        if (handle.thread === "own") throw new Error("it harms nothing");
+      },
+    });
+    await host.start();
+    await world.settle();
+    const own = host.run(graph, { thread: "own", input: { word: "slow b" } });
+    await world.settle();
+    const next = host.run(graph, { thread: "own", input: { word: "c" }, onBusy: "enqueue" });
+    await world.settle();
+    open("slow b");
+    expect([(await own.result).status, (await next.result).status]).toEqual(["done", "done"]);
+    await host.stop();
+    expect(told).toEqual([
+      "left run.started",
+      "left run.completed",
+      "own run.started",
+      "own run.queued",
+      "own run.completed",
+      "own run.started",
+      "own run.completed",
+    ]);
+  });
+
   test("what it is given is checked", async () => {
     const store = memoryStore();
-    for (const wrong of [{ concurrency: 0 }, { pollMs: -1 }, { graphs: "all" }, { interval: 5 }])
+    for (const wrong of [{ concurrency: 0 }, { pollMs: -1 }, { graphs: "all" }, { interval: 5 }, { onRun: "x" }])
       expect((await failureOf(() => engine({ store, graphs: [], ...wrong } as never))).code).toBe("invalid_option");
     expect((await failureOf(() => engine({ graphs: [], secrets: env([]) } as never))).code).toBe("missing_store");
   });

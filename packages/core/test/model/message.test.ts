@@ -1,8 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { type Message, messages } from "../../src/index.ts";
+import { type Message, messages, textOf } from "../../src/index.ts";
 import { messageIssue } from "../../src/model/message.ts";
 
 const said = (block: unknown): unknown => ({ role: "user", id: "u1", content: [block] });
+
+test("the text of a message is its text blocks, and that of no message is empty", () => {
+  const none: readonly Message[] = [];
+  const content = [
+    { type: "text", text: "a" },
+    { type: "image", mimeType: "image/png", data: "aW1n" },
+    { type: "text", text: "b" },
+  ] as const;
+  expect([textOf({ role: "user", id: "u", content }), textOf(none.at(-1))]).toEqual(["ab", ""]);
+});
 
 describe("a message", () => {
   test.each<[string, unknown]>([

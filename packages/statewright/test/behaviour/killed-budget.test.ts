@@ -21,9 +21,7 @@ function endOf({ stdout }: CrashOutcome): { readonly tokens: number } {
   return JSON.parse(stdout);
 }
 
-test("killed at its commits, a budget is spent to its limit, extended by the answer of a person, and no request is forgotten", {
-  timeout: 60_000,
-}, async () => {
+test("killed at its commits, a budget is spent to its limit, extended by the answer of a person, and no request is forgotten", async () => {
   const whole = await untilDone({ script, folder: place("whole") });
   expect(endOf(whole)).toEqual({ ...spent, tokens: 40 });
   expect(whole.effects).toHaveLength(4);

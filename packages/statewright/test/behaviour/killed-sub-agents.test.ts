@@ -9,9 +9,7 @@ const script = new URL("../support/research-office.ts", import.meta.url);
 const home = mkdtempSync(join(tmpdir(), "statewright-office-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-test("killed when one sub-agent is done and the other in its second request, only that request is made again", {
-  timeout: 60_000,
-}, async () => {
+test("killed when one sub-agent is done and the other in its second request, only that request is made again", async () => {
   const folder = join(home, "one");
   mkdirSync(folder);
   const { effects, stdout, lives } = await killAt({ script, folder, point: "one is done" });

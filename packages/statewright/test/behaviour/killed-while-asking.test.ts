@@ -22,9 +22,7 @@ function endOf({ stdout }: CrashOutcome): unknown {
   return JSON.parse(stdout);
 }
 
-test("C18 C19 killed around the commit of a question or of its answer, the next process finds the one or goes on with the other", {
-  timeout: 60_000,
-}, async () => {
+test("C18 C19 killed around the commit of a question or of its answer, the next process finds the one or goes on with the other", async () => {
   const whole = await untilDone({ script, folder: place("whole") });
   expect(endOf(whole)).toEqual(end);
   expect(whole.effects).toEqual([{ waiting: [] }, { waiting: ["0:0:approve"] }]);

@@ -1,8 +1,19 @@
 import { call, say, scriptedModel } from "@statewright/testing";
-import { type BudgetQuestion, defineTool, memoryStore } from "statewright";
+import {
+  type BudgetQuestion,
+  budget,
+  checkGraph,
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  memoryStore,
+  run,
+  START,
+} from "statewright";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { extended, limited, paid, short, spent, team } from "./budgets.ts";
+import { counted, extended, limited, paid, short, team } from "./budgets.ts";
 
 const sort = defineTool({
   name: "sort",
@@ -17,7 +28,7 @@ test("an agent ends at its limit", async () => {
   const endless = () => scriptedModel(() => call("sort", {}));
   const { ended, state } = await limited(endless(), [sort]).run({ thread: "t", input: "go" }).result;
   expect(ended).toEqual({ by: "budget", reason: "the budget of 20 turns is used up" });
-  expect(spent(state)).toMatchObject({ turns: 20, toolCalls: 20 });
+  expect(state).toMatchObject({ budgetSpent: { turns: 20, toolCalls: 20 } });
   const second = await short(endless(), [sort]).run({ thread: "t", input: "go" }).result;
   expect(second.ended?.by).toBe("maxTurns");
 });
@@ -47,5 +58,26 @@ test("a person extends what an agent may cost, or ends it", async () => {
 test("a team spends from one budget", async () => {
   const lead = scriptedModel([call("research", { task: "one" }), say("summed up")]);
   const { state, ended } = await team(lead, scriptedModel([say("found")])).run({ thread: "t", input: "go" }).result;
-  expect([ended, spent(state).turns]).toEqual([{ by: "answer" }, 3]);
+  expect(ended).toEqual({ by: "answer" });
+  expect(state).toMatchObject({ budgetSpent: { turns: 3 } });
+});
+
+test("what was spent is a channel of the state", async () => {
+  expect(await counted(scriptedModel([call("sort", {}), say("done")]), [sort])).toBe(2);
+});
+
+test("a graph of one's own takes a budget: its state stays typed, and who answers sees what fits", async () => {
+  const mine = budget({ name: "mine", turns: 2, onExceeded: "ask" });
+  const Mail = defineState({ sorted: z.number().default(0) });
+  const graph = defineGraph({
+    name: "mail",
+    state: defineState({ ...Mail.channels, ...mine.channels }),
+    interrupts: { ...mine.interrupts },
+    middleware: [mine],
+  })
+    .nodes({ sort: ({ sorted }) => ({ sorted: sorted + 1 }) })
+    .edges({ [START]: "sort", sort: END });
+  const { state } = await run(graph, {}).result;
+  expect([state.sorted.toFixed(), state.mineSpent.turns]).toEqual(["1", 0]);
+  expect(checkGraph(graph).violations).toEqual([]);
 });

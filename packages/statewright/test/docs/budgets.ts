@@ -3,9 +3,9 @@ import {
   type Agent,
   agentTool,
   type BudgetQuestion,
-  type BudgetSpent,
   budget,
   createAgent,
+  defineState,
   type Model,
   type OpenInterrupt,
   type Store,
@@ -65,7 +65,16 @@ export function team(lead: Model, researcher: Model) {
   });
 }
 
-/** What was spent. */
-export function spent(state: object): BudgetSpent {
-  return (state as { readonly budgetSpent: BudgetSpent }).budgetSpent;
+/** What was spent, as a channel of the agent's state. */
+export async function counted(model: Model, tools: readonly Tool[]) {
+  const money = budget({ name: "money", per: "thread", turns: 500 });
+  const clerk = createAgent({
+    name: "clerk",
+    model,
+    tools,
+    state: defineState({ ...money.channels }),
+    middleware: [money],
+  });
+  const { state } = await clerk.run({ input: "Sort the mail." }).result;
+  return state.moneySpent.turns;
 }

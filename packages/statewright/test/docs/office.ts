@@ -2,6 +2,7 @@ import {
   type AgentResumeOptions,
   abort,
   approval,
+  callCounts,
   confirmTools,
   createAgent,
   defineGraph,
@@ -100,7 +101,7 @@ const officeHours = defineMiddleware({
 const desk = (model: Model) =>
   defineGraph({
     name: "desk",
-    state: defineState({ messages: messages(), ...limitCalls({ perRun: 20 }).channels }),
+    state: defineState({ messages: messages(), ...callCounts }),
     interrupts: { approve: approval },
     middleware: [limitCalls({ perRun: 20 }), confirmTools()],
   })

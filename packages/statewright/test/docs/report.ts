@@ -9,6 +9,7 @@ import {
   history,
   list,
   memoryStore,
+  record,
   resume,
   run,
   START,
@@ -97,13 +98,16 @@ const gate = defineGraph({ name: "gate", state: defineState({ score: z.number(),
 console.log((await run(gate, { input: { score: 3 } }).result).state.log);
 
 // one call for each item
-const many = defineGraph({ name: "many", state: defineState({ scores: z.array(z.number()), good: list(z.boolean()) }) })
+const many = defineGraph({
+  name: "many",
+  state: defineState({ scores: z.array(z.number()), good: record(z.boolean()) }),
+})
   .nodes({
     judged: task(
       z.number(),
       subgraph(judge, {
         input: (_state, { input: score }) => ({ score }),
-        output: ({ good }) => ({ good: [good] }),
+        output: ({ good }, { input: score }) => ({ good: { [score]: good } }),
       }),
     ),
   })

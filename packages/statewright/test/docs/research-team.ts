@@ -21,7 +21,7 @@ import {
 import * as z from "zod";
 
 const store = memoryStore();
-const lastWords = ({ messages }: ModelRequest): string => textOf(messages.at(-1) as never);
+const lastWords = ({ messages }: ModelRequest): string => textOf(messages.at(-1));
 const answers = ({ messages }: ModelRequest): string =>
   messages.flatMap((message) => (message.role === "tool" ? textOf(message) : [])).join(" ");
 
@@ -86,7 +86,7 @@ const report = defineGraph({
   .nodes({
     research: subgraph(researcher, {
       input: ({ topic }) => researcher.inputOf(topic),
-      output: ({ messages }) => ({ notes: textOf(messages.at(-1) as never) }),
+      output: ({ messages }) => ({ notes: textOf(messages.at(-1)) }),
     }),
   })
   .edges({ [START]: "research", research: END });

@@ -18,7 +18,7 @@ test("the processes of the page about resuming print, and die, as it says", asyn
   });
   expect(lines.length).toBeGreaterThan(10);
   expect(`${lines.join("\n")}\n`).toBe(page);
-}, 60_000);
+});
 
 /** What a process printed, and what a shell says when it was killed. */
 function printedBy(what: string, folder: string): readonly string[] {

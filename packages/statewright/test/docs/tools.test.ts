@@ -1,7 +1,7 @@
 import { call, say, scriptedModel } from "@statewright/testing";
-import { env } from "statewright";
+import { createAgent, env } from "statewright";
 import { expect, test, vi } from "vitest";
-import { bank, described, files, shop, warnings } from "./tools.ts";
+import { bank, Desk, described, files, note, shop, warnings } from "./tools.ts";
 
 test("the tools of the page about tools do what it says", async () => {
   vi.stubEnv("PAY_KEY", "SENTINEL-key");
@@ -27,6 +27,17 @@ test("the tools of the page about tools do what it says", async () => {
   const wires = JSON.stringify(model.requests);
   for (const hidden of ["SENTINEL", "customerId", "PAY_KEY", "Refund an order", "R-7"])
     expect(wires).not.toContain(hidden);
+});
+
+test("a tool writes the state: in call order, and nothing that the state does not have", async () => {
+  const said = [call("note", { text: "a" }), call("note", { text: "b" })];
+  const options = { name: "desk", tools: [note] };
+  const { state } = await createAgent({ ...options, state: Desk, model: scriptedModel([said, say("Done")]) }).run({
+    input: "Note this.",
+  }).result;
+  expect(state.notes).toEqual(["a", "b"]);
+  const without = createAgent({ ...options, model: scriptedModel([said, say("Done")]) });
+  await expect(without.run({ input: "Note this." }).result).rejects.toThrow(/unknown_channel.+"notes"/);
 });
 
 test("a refund without anything in the cart is not offered, and fails the run", async () => {

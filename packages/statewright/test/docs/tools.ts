@@ -7,6 +7,7 @@ import {
   fromAgentTool,
   jsonSchemaInput,
   lintTool,
+  list,
   type Model,
   secret,
   type Tool,
@@ -52,6 +53,16 @@ export const refund = defineTool({
     const receipt = await bank.refund(key.reveal(), customer, orderId, cents, { idempotencyKey });
     return { content: `Refunded ${cents / 100} EUR`, details: receipt };
   },
+});
+
+export const Desk = defineState({ notes: list(z.string()) });
+
+export const note = defineTool({
+  name: "note",
+  description: "Write down what the customer has said.",
+  input: z.object({ text: z.string().describe("What was said") }),
+  effect: "idempotent",
+  run: ({ text }) => ({ content: "Noted.", command: { update: { notes: [text] } } }),
 });
 
 export const stats = defineTool({

@@ -9,7 +9,6 @@ import {
   END,
   type Graph,
   type GraphTypes,
-  type Json,
   type JsonObject,
   type Message,
   type Model,
@@ -96,6 +95,9 @@ function committed(trace: Trace) {
   return trace.entries.find((entry) => entry.type === "step.committed");
 }
 
+/** A tool that `defineTool` did not make: that of a plugin or a server, a class. What its arguments are is known to its schema alone. */
+type UntypedTool<State, Context> = Tool<State, Context> & { readonly is?: never };
+
 /** What `toolTest` takes: the arguments of the model, and the state, context and secrets that the tool injects. */
 export type ToolTestOptions<Args, State, Context> = Needed<"state", State> &
   Needed<"context", Context> & {
@@ -117,18 +119,24 @@ export interface ToolTest {
 }
 
 /** Make one call of a tool through the whole machine of a call: arguments are parsed, hidden ones injected, retries made in no time. */
-export async function toolTest<Args, State, Context>(
+export function toolTest<Args, State, Context>(
   tool: DefinedTool<string, Args, State, Context>,
   options: ToolTestOptions<Args, State, Context>,
-): Promise<ToolTest> {
+): Promise<ToolTest>;
+export function toolTest<State, Context>(
+  tool: UntypedTool<State, Context>,
+  options: ToolTestOptions<JsonObject, State, Context>,
+): Promise<ToolTest>;
+export async function toolTest(tool: Tool<never, never>, options: object): Promise<ToolTest> {
+  const { name } = tool.spec;
   const { args, state, context, secrets = {} } = options as LooseToolOptions;
   const asks: Message = {
     role: "assistant",
     id: "asks",
     finish: "calls",
-    content: [{ type: "call", id: "call_1", name: tool.name, args: args as Json }],
+    content: [{ type: "call", id: "call_1", name, args }],
   };
-  const t = await testRun(oneTool(tool as unknown as Tool<never, never>, state), {
+  const t = await testRun(oneTool(tool, state), {
     input: { messages: [asks] },
     context,
     secrets: { get: (name) => secrets[name] },
@@ -137,7 +145,7 @@ export async function toolTest<Args, State, Context>(
   if (t.status === "failed") throw t.error;
   const ended = t.trace.entries.findLast((entry) => entry.type === "tool.completed" || entry.type === "tool.failed");
   const answer = t.state.messages.at(-1);
-  if (ended === undefined || answer === undefined) throw noAnswer(tool.name, callsOf(asks).length);
+  if (ended === undefined || answer === undefined) throw noAnswer(name, callsOf(asks).length);
   return {
     result: ended.result,
     text: textOf(answer),
@@ -166,6 +174,14 @@ function oneTool(tool: Tool<never, never>, state: unknown) {
   const bound: Tool<{ readonly messages: readonly Message[] }> = {
     spec: tool.spec,
     call: (_state, runtime, call) => tool.call(state as never, runtime as never, call),
+    ...(tool.prepareArguments === undefined ? {} : { prepareArguments: (args) => tool.prepareArguments?.(args) }),
+    ...(tool.resolve === undefined
+      ? {}
+      : { resolve: async (source) => await tool.resolve?.({ ...source, state: state as never }) }),
+    ...(tool.reconcile === undefined
+      ? {}
+      : { reconcile: (_state, runtime, call) => tool.reconcile?.(state as never, runtime as never, call) }),
+    ...(tool.graph === undefined ? {} : { graph: tool.graph }),
   };
   const graph = defineGraph({ name: "tool-test", state: defineState({ messages: messages() }) })
     .nodes({ tools: toolNode({ tools: [bound] }) })

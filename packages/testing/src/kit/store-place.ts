@@ -15,7 +15,12 @@ export function storePlace(given: Store | (() => Store) | undefined): StorePlace
       open: given,
       reopen: (dead) => {
         dead.close();
-        return given();
+        const next = given();
+        if (next === dead)
+          throw new Error(
+            `the function that testRun got as its store gives the store "${dead.name}" that died with the process: open it anew there, as in store: () => sqliteStore(path), or give a memory store as it is, store: memoryStore()`,
+          );
+        return next;
       },
     };
   const store = given ?? memoryStore();

@@ -1,0 +1,34 @@
+/** A model that writes slowly and a tool that moves money, for a program that is killed while they work. */
+import { appendFileSync } from "node:fs";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { defineTool, type Injection, type Model, systemWorld, textOf } from "statewright";
+import * as z from "zod";
+
+/** Has money sent when it is told to, and says in many words what came of it. */
+export function banker(): Model {
+  return scriptedModel(
+    ({ messages }) => {
+      const last = messages.at(-1);
+      if (last?.role === "user")
+        return textOf(last).startsWith("Send") ? call("transfer", { to: "Bob", euros: 5 }) : say("Hello.");
+      return say(`${textOf(last)}. ${"It is done, and here is a long word of thanks. ".repeat(5)}`);
+    },
+    { pace: { world: systemWorld(), chunkMs: 5 } },
+  );
+}
+
+/** Writes each transfer into `bank.txt`, under its key. */
+export function transferBy<Context>(userId: Injection<string, Context>) {
+  return defineTool({
+    name: "transfer",
+    description: "Send money to somebody.",
+    input: z.object({ to: z.string(), euros: z.number() }),
+    inject: { userId },
+    effect: "idempotent",
+    safety: { access: "write", spend: true, confirm: "always" },
+    run: ({ to, euros }, { injected, idempotencyKey }) => {
+      appendFileSync("bank.txt", `${idempotencyKey}\n`);
+      return `${injected.userId} sent ${euros} euros to ${to}`;
+    },
+  });
+}
