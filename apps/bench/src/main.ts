@@ -54,6 +54,8 @@ export async function main(args: readonly string[]): Promise<number> {
   return found.length > 0 ? 1 : 0;
 }
 
+const warmUpMs = 1_000;
+
 interface Options {
   readonly only: readonly string[] | undefined;
   readonly rounds: number;
@@ -101,7 +103,7 @@ async function measureAll(options: Options, args: readonly string[]): Promise<Re
     if (!isCaseWanted(each.id, options)) continue;
     process.stderr.write(`${each.id} ...\n`);
     const { id, title, unit, budget, checks = [], steepest } = each;
-    const contenders = await measureCase(each, { rounds, growth });
+    const contenders = await measureCase(each, { rounds, warmUpMs, growth });
     cases.push({ id, title, unit, budget, checks, contenders, ...(steepest === undefined ? {} : { steepest }) });
   }
   for (const each of ["leaks", "load"]) if (wanted(each)) process.stderr.write(`${each} ...\n`);

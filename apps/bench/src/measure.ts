@@ -54,28 +54,31 @@ interface Point {
 
 export interface MeasureOptions {
   readonly rounds: number;
+  /** A contender runs for so long before it is measured, in milliseconds: two rounds of a fast one are over before its code is compiled. */
+  readonly warmUpMs: number;
   readonly growth: boolean;
 }
 
-const warmUps = 2;
+const fewestWarmUps = 2;
 const fewestRounds = 3;
-/** A contender that has used this much is not asked for more than the fewest rounds. */
+/** A contender that has used this much is not asked for more than the fewest rounds; one whose round alone does has one. */
 const patienceMs = 20_000;
 
 /** Measure every contender of a case. */
 export async function measureCase(
   { size, contenders, disk = false, sizeOf = "work", steady = false }: Case,
-  { rounds, growth }: MeasureOptions,
+  { rounds, warmUpMs, growth }: MeasureOptions,
 ): Promise<readonly Measured[]> {
   const entrants = [];
   for (const contender of contenders) entrants.push(await enter(contender, contender.size ?? size));
-  for (let round = 1 - warmUps; round <= rounds; round++) {
+  for (const entrant of entrants) await warmUp(entrant, warmUpMs, steady);
+  for (let round = 0; round < rounds; round++) {
     for (const entrant of entrants) {
-      if (entrant.samples.length >= fewestRounds && entrant.usedMs > patienceMs) continue;
+      if (entrant.samples.length >= entrant.fewest && entrant.usedMs > patienceMs) continue;
       if (disk) quietDisk();
       const sample = await take(entrant.work, entrant.size, steady);
       entrant.usedMs += sample.wallUs / 1_000;
-      if (round > 0) entrant.samples.push(sample);
+      entrant.samples.push(sample);
     }
   }
   const measured: Measured[] = [];
@@ -114,10 +117,30 @@ interface Entrant {
   readonly size: number;
   readonly samples: Sample[];
   usedMs: number;
+  /** Rounds that it has, however much it uses. */
+  fewest: number;
 }
 
 async function enter(contender: Contender, size: number): Promise<Entrant> {
-  return { contender, work: await contender.open(), size, samples: [], usedMs: 0 };
+  return { contender, work: await contender.open(), size, samples: [], usedMs: 0, fewest: fewestRounds };
+}
+
+async function warmUp(entrant: Entrant, warmUpMs: number, steady: boolean): Promise<void> {
+  const until = performance.now() + warmUpMs;
+  for (let round = 0; round < fewestWarmUps || performance.now() < until; round++) {
+    const sample = await take(entrant.work, entrant.size, steady);
+    if (!isTooLong(sample)) continue;
+    // Most of so long a round is warm: it is the one that counts.
+    entrant.samples.push(sample);
+    entrant.usedMs = Number.POSITIVE_INFINITY;
+    entrant.fewest = 1;
+    return;
+  }
+}
+
+/** By its CPU time, so that what else the machine does decides nothing. */
+function isTooLong({ cpuUs }: Sample): boolean {
+  return cpuUs / 1_000 > patienceMs;
 }
 
 /** Have the system write out what waits; where there is no such command, the rounds have to do. */
@@ -139,7 +162,11 @@ async function grow(work: Work, sizes: readonly number[], steady: boolean): Prom
   const points = [];
   for (const size of sizes) {
     const samples = [];
-    for (let round = 0; round < fewestRounds; round++) samples.push((await take(work, size, steady)).cpuUs);
+    for (let round = 0; round < fewestRounds; round++) {
+      const sample = await take(work, size, steady);
+      samples.push(sample.cpuUs);
+      if (isTooLong(sample)) break;
+    }
     points.push({ size, cpuUs: spread(samples).median, bytes: work.bytes?.() });
   }
   const sized = points.flatMap(({ size, bytes }) => (bytes === undefined ? [] : [[size, bytes] as const]));

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 export interface ScratchFile {
   readonly path: string;
-  /** Bytes of the file and of what SQLite keeps beside it. */
+  /** Bytes of the file and of all that was left beside it: what SQLite keeps there, other files, folders of files. */
   bytes(): number;
   remove(): void;
 }
@@ -14,9 +14,16 @@ export function scratchFile(name: string): ScratchFile {
   const folder = mkdtempSync(join(tmpdir(), "statewright-bench-"));
   return {
     path: join(folder, name),
-    bytes: () => readdirSync(folder).reduce((sum, file) => sum + statSync(join(folder, file)).size, 0),
+    bytes: () => bytesBelow(folder),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
+}
+
+/** Bytes of all files of a folder and of those below it. */
+export function bytesBelow(folder: string): number {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
 }
 
 export interface ScratchFolder {

@@ -1,10 +1,13 @@
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
 import { allCases } from "../src/cases/all.ts";
 import { countPackages } from "../src/cases/installed.ts";
 import { loadAgentPeers } from "../src/peers/agents.ts";
 import { loadBundler } from "../src/peers/esbuild.ts";
-import { type Installed, install } from "../src/peers/install.ts";
-import { loadPeers } from "../src/peers/langgraph.ts";
+import { type Installed, install, type Peer } from "../src/peers/install.ts";
+import { loadPeers, noPeers } from "../src/peers/langgraph.ts";
+import { type ScratchFolder, scratchFolder } from "../src/scratch-files.ts";
 
 const why = "npm install failed (1): npm error 404 Not Found";
 const nothingInstalls = async (): Promise<Installed> => ({ kind: "missing", why });
@@ -22,6 +25,7 @@ test("a peer that does not install is told, with what npm said, and left out of 
     "LangChain createAgent with SQLite 1.5.14 -",
     "LangGraph.js 1.7.3 -",
     "Mastra 1.71.0 -",
+    "Mastra with LibSQL and recovery 1.71.0 -",
   ]);
   expect(await loadBundler(nothingInstalls)).toBe(`esbuild 0.28.2 is missing, and B11 with it: ${why}.`);
   const roles = allCases(peers).flatMap(({ contenders }) => contenders.map(({ role }) => role));
@@ -40,9 +44,10 @@ test("an installer that fails leaves nothing that passes for installed", async (
   expect(asked).toHaveLength(2);
 });
 
-test("what installs takes its place in the cases of its kind", async () => {
-  const everything = async (): Promise<Installed> => ({ kind: "installed", folder: "folder", entry: "file:///entry" });
-  const agents = await loadAgentPeers(everything);
+const everything = async (): Promise<Installed> => ({ kind: "installed", folder: "folder", entry: "file:///entry" });
+
+test("what installs and runs takes its place in the cases of its kind", async () => {
+  const agents = await loadAgentPeers(everything, async () => undefined);
   expect(agents.inMemory.map(({ name }) => name)).toEqual([
     "pi-agent-core",
     "AI SDK",
@@ -51,8 +56,50 @@ test("what installs takes its place in the cases of its kind", async () => {
     "LangGraph.js 1.7.3",
     "Mastra",
   ]);
-  expect(agents.saved.map(({ name }) => name)).toEqual(["LangChain createAgent with SQLite", "LangGraph.js 1.7.3"]);
+  const saved = [
+    "pi-agent-core AgentHarness with JSONL",
+    "LangChain createAgent with SQLite",
+    "LangGraph.js 1.7.3",
+    "Mastra with LibSQL and recovery",
+  ];
+  expect(agents.saved.map(({ name }) => name)).toEqual(saved);
   expect(agents.said).toContain("LangGraph.js 1.7.3.");
+  const cases = allCases({ ...noPeers, agents }).filter(({ id }) => ["B15 short", "B15", "B16"].includes(id));
+  expect(
+    cases.map(({ contenders }) => contenders.filter(({ role }) => role === "peer").map(({ name }) => name)),
+  ).toEqual([saved, saved, saved]);
+});
+
+/** Only pi-agent-core installs, and this is its program. */
+const installs =
+  (scratch: ScratchFolder, program: string) =>
+  async ({ name }: Peer): Promise<Installed> => {
+    if (name !== "pi-agent-core") return { kind: "missing", why };
+    scratch.write("entry.mjs", program);
+    return { kind: "installed", folder: scratch.path, entry: pathToFileURL(join(scratch.path, "entry.mjs")).href };
+  };
+
+test.each([
+  ["talks and saves all", "export const talk = async (turns) => turns + 1; export const saved = async () => 6;", []],
+  [
+    "does not save all",
+    "export const talk = async (turns) => turns + 1; export const saved = async () => 5;",
+    ["pi-agent-core AgentHarness with JSONL does not run: Error: 5 messages were saved of 6."],
+  ],
+  [
+    "does not start",
+    'throw new TypeError("no such export");',
+    [
+      "pi-agent-core does not run: TypeError: no such export.",
+      "pi-agent-core AgentHarness with JSONL does not run: TypeError: no such export.",
+    ],
+  ],
+])("a peer that %s", async (_what, program, said) => {
+  const scratch = scratchFolder();
+  const agents = await loadAgentPeers(installs(scratch, program));
+  scratch.remove();
+  expect(agents.said.filter((line) => line.includes("does not run"))).toEqual(said);
+  expect(agents.inMemory.length + agents.saved.length).toBe(2 - said.length);
 });
 
 test("packages of an installation are counted, ours apart from those of others", () => {

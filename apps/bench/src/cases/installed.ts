@@ -1,9 +1,10 @@
 /** B17: what an installation comes to: packages, bytes and the import, ours beside others, each in a folder of its own. */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Case, Contender } from "../case.ts";
 import type { InstalledPeer } from "../peers/agents.ts";
 import type { Peers } from "../peers/langgraph.ts";
+import { bytesBelow } from "../scratch-files.ts";
 import { importOnce } from "./start-up.ts";
 
 /** None where nothing was installed. */
@@ -44,10 +45,4 @@ export function countPackages(lockfile: string, main: string): { readonly own: n
   const names = Object.keys(packages).map((path) => path.split("node_modules/").at(-1) ?? "");
   const own = main === "statewright" ? names.filter((name) => /^(@statewright\/|statewright$)/.test(name)).length : 0;
   return { own, others: names.length - own };
-}
-
-function bytesBelow(folder: string): number {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
 }

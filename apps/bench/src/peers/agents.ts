@@ -4,12 +4,13 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Sample } from "../measure.ts";
+import { scratchFile } from "../scratch-files.ts";
 import { install, type Peer } from "./install.ts";
 
-/** Agents that were installed, and one sentence for each framework. */
+/** Agents that were installed and that run, and one sentence for each framework. */
 export interface AgentPeers {
   readonly inMemory: readonly AgentPeer[];
-  /** Those that save each step to SQLite themselves. */
+  /** Those that save each step themselves. */
   readonly saved: readonly AgentPeer[];
   readonly said: readonly string[];
   /** What lies where, for programs that are checked or imported and not run. */
@@ -35,13 +36,17 @@ export interface AgentProcess {
   readonly close: () => Promise<undefined>;
 }
 
+type Place = "memory" | "file";
+
 interface Framework {
   readonly name: string;
+  /** What it is called where it saves, if that is another part of it. */
+  readonly savedAs?: string;
   /** The package whose version is told. */
   readonly main: string;
   /** A file in `programs` whose `talk` has a model call a tool so many times. */
   readonly program: string;
-  readonly at: readonly ("memory" | "file")[];
+  readonly at: readonly Place[];
   readonly dependencies: Readonly<Record<string, string>>;
   readonly overrides?: Readonly<Record<string, string>>;
 }
@@ -61,9 +66,10 @@ const langchain = {
 const frameworks: readonly Framework[] = [
   {
     name: "pi-agent-core",
+    savedAs: "pi-agent-core AgentHarness with JSONL",
     main: "@earendil-works/pi-agent-core",
     program: "pi.mjs",
-    at: ["memory"],
+    at: ["memory", "file"],
     dependencies: { "@earendil-works/pi-agent-core": "0.87.1" },
   },
   {
@@ -108,16 +114,31 @@ const frameworks: readonly Framework[] = [
     at: ["memory"],
     dependencies: { "@mastra/core": "1.71.0", zod: "4.6.7" },
   },
+  {
+    name: "Mastra with LibSQL and recovery",
+    main: "@mastra/core",
+    program: "mastra.mjs",
+    at: ["file"],
+    dependencies: {
+      "@mastra/core": "1.71.0",
+      "@mastra/libsql": "1.23.1",
+      "@mastra/memory": "1.31.0",
+      zod: "4.6.7",
+    },
+  },
 ];
 
-/** Install them; one that does not install is told and left out. */
-export async function loadAgentPeers(installing: typeof install = install): Promise<AgentPeers> {
+/** Install them, and have each talk once; one that does not install or does not run is told and left out. */
+export async function loadAgentPeers(
+  installing: typeof install = install,
+  trying: typeof tryOut = tryOut,
+): Promise<AgentPeers> {
   const inMemory: AgentPeer[] = [];
   const saved: AgentPeer[] = [];
   const said: string[] = [];
   const installed: InstalledPeer[] = [];
   for (const framework of frameworks) {
-    const { name, main, at } = framework;
+    const { name, savedAs = name, main, at } = framework;
     const version = framework.dependencies[main] ?? "";
     const named = name.endsWith(version) ? name : `${name} ${version}`;
     const found = await installing(asPeer(framework, version));
@@ -127,11 +148,37 @@ export async function loadAgentPeers(installing: typeof install = install): Prom
     }
     said.push(`${named}.`);
     installed.push({ name, main, folder: found.folder });
-    const agent: AgentPeer = { name, open: () => startAgent(name, found.entry) };
-    if (at.includes("memory")) inMemory.push(agent);
-    if (at.includes("file")) saved.push(agent);
+    for (const place of at) {
+      const called = place === "file" ? savedAs : name;
+      const agent: AgentPeer = { name: called, open: () => startAgent(called, found.entry) };
+      const fault = await trying(agent, place);
+      if (fault !== undefined) said.push(`${called} does not run: ${fault}.`);
+      else if (place === "file") saved.push(agent);
+      else inMemory.push(agent);
+    }
   }
   return { inMemory, saved, said, installed };
+}
+
+/** Why two turns of it fail, in one line. */
+async function tryOut({ open }: AgentPeer, place: Place): Promise<string | undefined> {
+  const { talk, close } = open();
+  const file = scratchFile("theirs.db");
+  try {
+    await talk(2, place === "file" ? file.path : undefined);
+    return undefined;
+  } catch (error) {
+    return firstError(error instanceof Error ? error.message : String(error));
+  } finally {
+    await close();
+    file.remove();
+  }
+}
+
+/** The line of what a process said at its end that names the error, before where it was thrown. */
+function firstError(said: string): string {
+  const lines = said.split("\n").map((line) => line.trim());
+  return lines.find((line) => /^\w*Error\b/.test(line)) ?? lines.findLast((line) => line !== "") ?? "";
 }
 
 function asPeer({ name, program, dependencies, overrides = {} }: Framework, version: string): Peer {
