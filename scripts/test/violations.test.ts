@@ -228,7 +228,7 @@ test("an export, a file and a dependency that nobody uses are refused by name", 
   plant("packages/host/src/index.ts", 'import { used } from "./half.ts";\nexport const host: number = used;');
   plant("packages/host/src/half.ts", "export const used: number = 1;\nexport const forgotten: number = 2;");
   plant("packages/host/src/alone.ts", "export const alone: number = 1;");
-  const { status, output } = tool("knip");
+  const { status, output } = tool("knip", "--workspace", "packages/host");
   expect(output).toMatch(/^forgotten .*packages\/host\/src\/half\.ts/m);
   expect(output).toMatch(/^packages\/host\/src\/alone\.ts/m);
   expect(output).toMatch(/^@statewright\/core .*packages\/host\/package\.json/m);

@@ -159,9 +159,8 @@ describe("what lies outside the root", () => {
     await expectFailure(files.write("loop", "x"), "io", "its links lead in a circle");
   });
 
-  test.runIf(onLinux)(
-    "R10 is never read, listed or written through a link that changes meanwhile, nor by a like prefix",
-    async () => {
+  describe.runIf(onLinux)("that changes meanwhile", () => {
+    test("R10 is never read, listed or written through, nor by a like prefix", async () => {
       await expectFailure(files.read("../root-evil/secret"), "outside", "outside the workspace");
       await expectFailure(files.read("evil/secret"), "outside", "outside the workspace");
       const flipper = spawn(process.execPath, [fixture("flip.ts"), root], { stdio: ["ignore", "pipe", "inherit"] });
@@ -188,9 +187,8 @@ describe("what lies outside the root", () => {
       flipper.kill("SIGKILL");
       await once(flipper, "exit");
       expect(fs.readdirSync(join(base, "outside"))).toEqual(["secret"]);
-    },
-    60_000,
-  );
+    });
+  });
 });
 
 function codeOf(error: unknown): string {

@@ -96,7 +96,7 @@ describe.runIf(hasGit)("compared with git", () => {
       const ours = entries.flatMap(({ path, kind }) => (kind === "file" ? [path] : [])).sort();
       expect(ours, JSON.stringify({ round, own })).toEqual(byGit);
     }
-  }, 60_000);
+  });
 });
 
 /** Numbers in [0, 1) that are the same in every run. */

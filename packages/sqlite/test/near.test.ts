@@ -98,7 +98,7 @@ test("of many items every store finds the same, in the same order, with the same
   expect(found[1]).toEqual(found[0]);
   expect(found[2]).toEqual(found[0]);
   expect(found[0]).toHaveLength(150);
-}, 60_000);
+});
 
 test("a vector outlives the process, goes with its item, and is not readable in an encrypted file", async () => {
   const [, plain, sealed] = stores();

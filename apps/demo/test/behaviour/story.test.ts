@@ -34,7 +34,7 @@ describe("the demo on a repository", () => {
 
   test("a retry is shown, and the failure behind it is called made up", () => {
     expect(played.out).toMatch(/list_files: attempt 1 failed: .*made up by the demo.*; again in \d+ ms/);
-    expect(played.out).toMatch(/✓ list_files {2}\d+ ms · 2 attempts/);
+    expect(played.out).toMatch(/✓ list_files {2}[\d.]+ m?s · 2 attempts/);
   });
 
   test("it is killed with three tool calls in flight, which run again under their keys", () => {
