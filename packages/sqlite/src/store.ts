@@ -121,6 +121,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     thread: string | undefined,
     run: () => Value,
     done: (value: Value) => void = () => undefined,
+    undo: () => void = () => undefined,
   ): Promise<Value> {
     return new Promise((resolve, reject) => {
       if (closed) throw storeRules.closed("sqlite");
@@ -138,6 +139,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
           }
         },
         undo: () => {
+          undo();
           if (!registered) return;
           reserve.close();
           owner.unregister();
@@ -210,15 +212,16 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
       thread: commit.thread,
       last: commit.release === true && commit.checkpoint === undefined,
       run: () => {
-        taken = takeDeferred(commit);
+        taken = undefined;
+        if (deferred.get(commit.thread)?.claim.epoch === commit.epoch) {
+          taken = takeDeferred(commit.thread);
+          if (taken === undefined) throw storeRules.fenced(commit);
+        }
         held = threads.get(commit.thread);
         queued = writer.commit(commit, held);
       },
       undo: () => {
-        if (taken !== undefined) {
-          threads.delete(commit.thread);
-          deferred.set(commit.thread, taken);
-        }
+        deferAgain(commit.thread, taken);
         if (held !== undefined)
           for (const line of [commit.branch, ...(commit.around ?? []).map(({ line }) => line)]) forgetLine(held, line);
       },
@@ -230,16 +233,32 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     });
   }
 
-  /** The first commit of a run that begins takes its thread. */
-  function takeDeferred(commit: Commit): DeferredClaim | undefined {
-    const { thread, epoch } = commit;
+  /** Take the thread of a run that begins, with whatever is written to it first; nothing where others have come to it. */
+  function takeDeferred(thread: string): DeferredClaim | undefined {
     const due = deferred.get(thread);
-    if (due?.claim.epoch !== epoch) return undefined;
-    const held = due.take();
-    if (held === undefined) throw storeRules.fenced(commit);
+    reader.forgetSeals();
+    const held = due?.take();
+    if (held === undefined) return undefined;
     deferred.delete(thread);
     threads.set(thread, held);
     return due;
+  }
+
+  /** The write that has taken a thread is not in the file. */
+  function deferAgain(thread: string, taken: DeferredClaim | undefined): void {
+    if (taken === undefined) return;
+    threads.delete(thread);
+    deferred.set(thread, taken);
+  }
+
+  /** What is put beside a run takes the thread where the run is about to: a new one is there only then. */
+  function putBeside<Value>(thread: string, run: () => Value): Promise<Value> {
+    let taken: DeferredClaim | undefined;
+    const put = (): Value => {
+      taken = takeDeferred(thread);
+      return run();
+    };
+    return write(thread, put, undefined, () => deferAgain(thread, taken));
   }
 
   /** The claim of a run that begins, where nobody holds the thread. */
@@ -304,12 +323,12 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     },
     enqueue: async (put: QueueWrite) => {
       checkId("thread", put.thread);
-      return await write(put.thread, () => writer.enqueue(put));
+      return await putBeside(put.thread, () => writer.enqueue(put));
     },
     dequeue: (thread, run, ended) => write(thread, () => writer.dequeue(thread, run, ended)),
     post: async (letter: LetterWrite) => {
       checkId("thread", letter.thread);
-      return await write(letter.thread, () => writer.post(letter));
+      return await putBeside(letter.thread, () => writer.post(letter));
     },
     thread: (id) => readStatus((from, dead) => from.thread(id, dead), id),
     threads: async (filter = {}) => {

@@ -329,7 +329,7 @@ export function createWriter(
       queued: state.queued,
       letGo: false,
       tookLetters: run !== undefined && run.status !== "done" && run.status !== "cancelled",
-      mayAsk: run !== undefined && run.status !== "done",
+      mayAsk: run === undefined ? head !== undefined : run.status !== "done",
       seals: reader.seals(thread),
     };
   }

@@ -70,3 +70,18 @@ test("a first commit that fails leaves the thread to be taken with the next one"
   await tell(store, superstep("t", claim, 1));
   await expect(other.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
 });
+
+test("what is put beside a run that begins finds its thread there, and is followed by its first commit", async () => {
+  const queued = { id: "q", graph: "g", version: 1, status: "queued", attempt: 1, startedAt: 1, queuedAt: 1 } as const;
+  const claim = await begins("t");
+  await expect(store.enqueue({ thread: "t", branch: "b", run: queued })).rejects.toMatchObject({
+    code: "unknown_branch",
+  });
+  expect((await other.threads()).map(({ id }) => id)).toEqual(["first"]);
+  await store.post({ thread: "t", id: "l", kind: "steer", messages: "[]", at: 1 });
+  await store.enqueue({ thread: "t", run: queued });
+  await expect(other.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
+  await tell(store, { ...superstep("t", claim, 1), release: true });
+  expect((await other.claim({ ...graph, thread: "t" })).queued).toBe(1);
+  expect(await other.inbox("t", "main")).toHaveLength(1);
+});

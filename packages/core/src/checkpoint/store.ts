@@ -34,7 +34,8 @@ export interface ClaimRequest {
   readonly mustExist?: boolean;
   /**
    * A run begins, whose first commit comes before any of its work. A store may take the thread with that commit, in one
-   * write, and refuse it with `fenced` where somebody else has come to the thread meanwhile.
+   * write, and refuse it with `fenced` where somebody else has come to the thread meanwhile. What is queued or posted
+   * through the same store before finds the thread as after any other claim.
    */
   readonly begins?: boolean | undefined;
 }

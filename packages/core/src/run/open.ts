@@ -156,7 +156,7 @@ async function opened(opening: Opening): Promise<Session> {
     if ("claim" in taken) return await load(base, opening, store, taken, codec);
     older = taken.older;
   } catch (error) {
-    await release(store, thread, claim, world);
+    if (!isStatewrightError(error, "fenced")) await release(store, thread, claim, world);
     throw error;
   }
   await release(store, thread, claim, world);

@@ -2,7 +2,7 @@
  * The queue of a thread: inputs that stand behind a run, and how they come to their turn. What stands in it is in the store;
  * the process that ends a run takes up what comes next, and so does whoever opens the thread after a crash in between.
  */
-import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
+import { isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { QueueWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
@@ -250,16 +250,22 @@ export async function outcomeNow(caller: SavingCaller, row: RunRow): Promise<Run
   return outcomeOf(sourceOf(caller), rows.find((each) => each.id === id) ?? row);
 }
 
-/** Put a run behind what its thread is doing, and wait for its turn if it comes in this process. */
+/** Put a run behind what its thread is doing, and wait for its turn if it comes in this process; `gone` where there is no such thread any more. */
 export async function joinQueue(
   caller: SavingCaller,
   write: QueueWrite,
   events: EventStream,
   stops: Stops,
-): Promise<{ readonly known: RunRow } | { readonly result: RunResult<State> }> {
+): Promise<{ readonly known: RunRow } | { readonly result: RunResult<State> } | { readonly gone: StatewrightError }> {
   const { store } = caller.options;
   const { thread } = write;
-  const row = await store.enqueue(write);
+  let row: RunRow;
+  try {
+    row = await store.enqueue(write);
+  } catch (error) {
+    if (isStatewrightError(error, "unknown_thread")) return { gone: error };
+    throw error;
+  }
   if (row.id !== write.run.id) return { known: row };
   const world = worldOf(caller.options);
   if (events.listening())

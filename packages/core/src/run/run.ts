@@ -47,7 +47,7 @@ export function startRun(caller: Starting): RunHandle<unknown> {
   if (atWork !== undefined) return atWork;
   const handle = launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
     try {
-      return await start(caller, thread, runId, events, stops, inputOf(caller));
+      return await start({ caller, thread, runId, events, stops, input: inputOf(caller) });
     } finally {
       keyed?.delete(`${thread} ${key}`);
     }
@@ -78,19 +78,22 @@ function refuseUnfit({ graph, options: { store, key, onBusy } }: Starting, threa
   });
 }
 
-async function start(
-  caller: Starting,
-  thread: string,
-  runId: string,
-  events: EventStream,
-  stops: Stops,
-  input: readonly Write[] | undefined,
-): Promise<RunResult<State>> {
+/** A run that is to begin. */
+interface Start {
+  readonly caller: Starting;
+  readonly thread: string;
+  readonly runId: string;
+  readonly events: EventStream;
+  readonly stops: Stops;
+  readonly input: readonly Write[] | undefined;
+}
+
+async function start(given: Start): Promise<RunResult<State>> {
   try {
-    return await startOn(caller, thread, runId, events, stops, input, true);
+    return await startOn(given, true);
   } catch (error) {
     if (!(error instanceof Overtaken)) throw error;
-    return startOn(caller, thread, runId, events, stops, input, false);
+    return startOn(given, false);
   }
 }
 
@@ -99,12 +102,7 @@ class Overtaken extends Error {}
 
 /** `begins`: the thread is taken with the first commit, not before. */
 async function startOn(
-  caller: Starting,
-  thread: string,
-  runId: string,
-  events: EventStream,
-  stops: Stops,
-  input: readonly Write[] | undefined,
+  { caller, thread, runId, events, stops, input }: Start,
   begins: boolean,
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
@@ -119,22 +117,24 @@ async function startOn(
   const { store } = options;
   if (store !== undefined && !isRejected(caller) && (await isTaken(store, thread, options.branch))) {
     readContext(planOf(graph), options.context);
-    return wait(caller, queueWrite(caller, thread, { id: runId, ...named }), events, stops);
+    return wait(caller, queueWrite(caller, thread, { id: runId, ...named }), events, stops, begins);
   }
   let session: Session;
   try {
     session = await openSession(opening);
   } catch (error) {
-    if (takes.begins && isStatewrightError(error, "unknown_checkpoint")) throw new Overtaken();
+    if (takes.begins && (isStatewrightError(error, "unknown_checkpoint") || isStatewrightError(error, "fenced")))
+      throw new Overtaken();
     const isNew = isStatewrightError(error, "unknown_thread") || isStatewrightError(error, "unknown_branch");
     if (missing.length > 0 && isNew) throw located(inputLacks(planOf(graph), missing), { thread });
     if (!isStatewrightError(error, "thread_busy") || isRejected(caller)) throw error;
-    return wait(caller, queueWrite(caller, thread, { id: runId, ...named }), events, stops);
+    return wait(caller, queueWrite(caller, thread, { id: runId, ...named }), events, stops, begins);
   }
   const { saved } = session;
   if (saved !== undefined && (isOccupied(saved) || (await hasQueue(session, saved)))) {
     await release(saved.store, thread, saved.claim, session.world);
-    if (!isRejected(caller)) return wait(caller, queueWrite(caller, thread, { id: runId, ...named }), events, stops);
+    if (!isRejected(caller))
+      return wait(caller, queueWrite(caller, thread, { id: runId, ...named }), events, stops, begins);
     if (!isOccupied(saved)) await takeUp(caller, saved.store, thread);
     throw occupied(session, saved);
   }
@@ -186,8 +186,16 @@ function queueWrite(
   };
 }
 
-async function wait(caller: Starting, write: QueueWrite, events: EventStream, stops: Stops): Promise<RunResult<State>> {
+async function wait(
+  caller: Starting,
+  write: QueueWrite,
+  events: EventStream,
+  stops: Stops,
+  begins: boolean,
+): Promise<RunResult<State>> {
   const joined = await joinQueue(caller as Starting & SavingCaller, write, events, stops);
+  // The run that was to make the thread could not begin.
+  if ("gone" in joined) throw begins ? new Overtaken() : joined.gone;
   return "result" in joined ? joined.result : again(caller, joined.known, events, stops);
 }
 
@@ -195,11 +203,16 @@ function isOccupied({ claim: { run } }: Saved): boolean {
   return run !== undefined && unfinished(run);
 }
 
-/** Whether others stand in line for the branch already. */
-async function hasQueue({ run }: Session, { store, claim }: Saved): Promise<boolean> {
+/** Whether others stand in line for the branch already; where the store cannot say, the thread is let go. */
+async function hasQueue({ run: { thread }, world }: Session, { store, claim }: Saved): Promise<boolean> {
   if (claim.queued === 0) return false;
-  const queued = await store.runs({ thread: run.thread, status: "queued" });
-  return queued.some(({ branch }) => branch === claim.branch);
+  try {
+    const queued = await store.runs({ thread, status: "queued" });
+    return queued.some(({ branch }) => branch === claim.branch);
+  } catch (error) {
+    await release(store, thread, claim, world);
+    throw error;
+  }
 }
 
 function occupied(session: Session, { claim: { run: before } }: Saved): StatewrightError {

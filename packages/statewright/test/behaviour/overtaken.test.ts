@@ -4,11 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   defineGraph,
+  defineMigration,
   defineState,
   END,
   getState,
   list,
   listRuns,
+  route,
   run,
   START,
   type Store,
@@ -20,7 +22,8 @@ import * as z from "zod";
 const home = mkdtempSync(join(tmpdir(), "statewright-overtaken-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-const chat = defineGraph({ name: "chat", state: defineState({ said: list(z.string()) }) })
+const state = defineState({ said: list(z.string()) });
+const chat = defineGraph({ name: "chat", state })
   .nodes({ answer: ({ said }) => ({ said: [`${said.length}`] }) })
   .edges({ [START]: "answer", answer: END });
 
@@ -66,4 +69,74 @@ test("a run that finds its thread taken by then is told so", async () => {
   });
   one.close();
   other.close();
+});
+
+test("inputs that come at once to a thread that is not there yet are all taken in", async () => {
+  const store = sqliteStore(join(home, "at-once.db"));
+  await run(chat, { input: { said: ["a"] }, store, thread: "before" }).result;
+  const inputs = ["a", "b", "c"].map(
+    (said) => ({ input: { said: [said] }, store, thread: "t", onBusy: "enqueue" }) as const,
+  );
+  const results = await Promise.all(inputs.map((options) => run(chat, options).result));
+  expect(results.map(({ status }) => status)).toEqual(["done", "done", "done"]);
+  expect((await getState(chat, { store, thread: "t" })).state.said).toEqual(["a", "1", "b", "3", "c", "5"]);
+  store.close();
+});
+
+test("an input that nobody can begin with takes none of those behind it along, where the thread was to be made by it", async () => {
+  const picky = defineGraph({ name: "picky", state })
+    .nodes({ answer: ({ said }) => ({ said: [`${said.length}`] }) })
+    .edges({
+      [START]: route(["answer"], ({ said }) => {
+        if (said.includes("bad")) throw new Error("no way from here");
+        return "answer";
+      }),
+      answer: END,
+    });
+  const store = sqliteStore(join(home, "picky.db"));
+  await run(picky, { input: { said: ["a"] }, store, thread: "before" }).result;
+  const begin = (said: string) =>
+    run(picky, { input: { said: [said] }, store, thread: "t", onBusy: "enqueue" }).result.then(
+      ({ status }) => status,
+      (error: unknown) => String(error),
+    );
+  expect(await Promise.all([begin("bad"), begin("good")])).toEqual([expect.stringContaining("no way"), "done"]);
+  store.close();
+});
+
+test("a run that others overtake before its thread is migrated begins after them", async () => {
+  const file = join(home, "migrated.db");
+  const [one, other] = [sqliteStore(file), sqliteStore(file)];
+  await run(chat, { input: { said: ["a"] }, store: one, thread: "t" }).result;
+  const late = overtaken(one, () => run(chat, { input: { said: ["b"] }, store: other, thread: "t" }).result);
+  const next = defineGraph({ name: "chat", version: 2, state })
+    .nodes({ answer: ({ said }) => ({ said: [`${said.length}`] }) })
+    .edges({ [START]: "answer", answer: END });
+  // A graph that the file does not know is written with a claim of its own.
+  await run(next, { input: { said: [] }, store: one, thread: "other" }).result;
+  const migrations = [defineMigration({ from: chat, to: next, state: ({ said }) => ({ said }) })];
+  await run(next, { input: { said: ["c"] }, store: late, thread: "t", migrations }).result;
+  expect((await getState(next, { store: one, thread: "t" })).state.said).toEqual(["a", "1", "b", "3", "c", "5"]);
+  one.close();
+  other.close();
+});
+
+test("a run that cannot learn who stands in line lets its thread go", async () => {
+  const store = sqliteStore(join(home, "line.db"));
+  const options = { input: { said: ["a"] }, store, thread: "t" };
+  await run(chat, options).result;
+  const queued = {
+    id: "q",
+    graph: "chat",
+    version: 1,
+    status: "queued",
+    attempt: 1,
+    startedAt: 1,
+    queuedAt: 1,
+  } as const;
+  await store.enqueue({ thread: "t", run: { ...queued, input: '{"said":["q"]}' } });
+  const broken = { ...store, runs: () => Promise.reject(new Error("no runs")) };
+  await expect(run(chat, { ...options, store: broken }).result).rejects.toThrow("no runs");
+  expect((await store.claim({ graph: "chat", version: 1, shape: "s", at: 1, thread: "t" })).queued).toBe(1);
+  store.close();
 });
