@@ -62,11 +62,15 @@ export function cleanData(clean: Clean, value: unknown): unknown {
 /** Names that become the same are numbered, so that no entry is lost. */
 function cleanNames(clean: Clean, names: readonly string[]): readonly string[] {
   const taken = new Set(names.filter((name) => clean(name) === name));
+  /** By name the number that is tried next: of thousands that become the same, none tries all before it. */
+  const numbers = new Map<string, number>();
   return names.map((name) => {
     const cleaned = clean(name);
     if (cleaned === name) return name;
     let free = cleaned;
-    for (let nth = 2; taken.has(free); nth++) free = `${cleaned} (${nth})`;
+    let nth = numbers.get(cleaned) ?? 2;
+    while (taken.has(free)) free = `${cleaned} (${nth++})`;
+    numbers.set(cleaned, nth);
     taken.add(free);
     return free;
   });

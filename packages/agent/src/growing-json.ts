@@ -33,8 +33,11 @@ interface OpenText {
 const nothing: unique symbol = Symbol("nothing");
 
 /** What may stand before JSON, and what may still become that. */
-const fence = /^\s*(?:`{3}(?:json)?\s*\n\s*)?$/;
-const fenceToBe = /^\s*(?:`{0,3}|`{3}[a-z]*\s*)$/;
+const fence = /^(?:`{3}(?:json)?\s*\n)?$/;
+const fenceToBe = /^(?:`{0,3}|`{3}(?:js?|jso|json)?\s*)$/;
+
+/** What is nested deeper cannot be saved either. */
+const deepest = 500;
 
 /** A JSON text, from its first character on. Models put JSON between fences where nobody keeps them from it. */
 export function growingJson(): GrowingJson {
@@ -60,6 +63,10 @@ export function growingJson(): GrowingJson {
   };
 
   const begin = (holder: Holder): void => {
+    if (open.length === deepest) {
+      refuse();
+      return;
+    }
     open.push({ holder, key: "" });
     next = Array.isArray(holder) ? "first item" : "first key";
     isMore = true;
@@ -147,7 +154,10 @@ export function growingJson(): GrowingJson {
       else refuse();
       return;
     }
-    lead += sign;
+    // Of spaces one is enough to know, or the break of the line that they hold.
+    const isBlank = sign.trim() === "";
+    if (isBlank && (lead === "" || lead.endsWith("\n"))) return;
+    lead = isBlank ? lead.trimEnd() + sign : lead + sign;
     if (!fenceToBe.test(lead)) refuse();
   };
 

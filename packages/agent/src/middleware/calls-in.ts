@@ -8,16 +8,32 @@ export function messagesIn(state: unknown): readonly Message[] {
   return Array.isArray(messages) ? messages : [];
 }
 
+/** Calls without an answer, and the place of each. */
+interface OpenCalls {
+  readonly calls: readonly ToolCallBlock[];
+  readonly places: ReadonlyMap<string, number>;
+}
+
+/** The open calls of a conversation, which is frozen: each of many calls of a message asks about the same. */
+const openCalls: WeakMap<readonly Message[], OpenCalls> = new WeakMap();
+
 /** The calls of the message that is being answered, those before this one, that have no answer yet. */
 export function earlierSiblings(messages: readonly Message[], callId: string): readonly ToolCallBlock[] {
+  const { calls, places } = openCalls.get(messages) ?? openCallsIn(messages);
+  const place = places.get(callId);
+  // A doubled id was renamed: the call may be any of them, so all others count as earlier.
+  return place === undefined ? calls.slice(1) : calls.slice(0, place);
+}
+
+function openCallsIn(messages: readonly Message[]): OpenCalls {
   const index = messages.findLastIndex(({ role }) => role === "assistant");
   const asking = messages[index];
-  if (asking?.role !== "assistant") return [];
   const answered = new Set(messages.slice(index + 1).flatMap((each) => (each.role === "tool" ? each.callId : [])));
-  const open = callsOf(asking).filter(({ id }) => !answered.has(id));
-  const place = open.findIndex(({ id }) => id === callId);
-  // A doubled id was renamed: the call may be any of them, so all others count as earlier.
-  return place < 0 ? open.slice(1) : open.slice(0, place);
+  const calls = asking?.role === "assistant" ? callsOf(asking).filter(({ id }) => !answered.has(id)) : [];
+  // Of a doubled id the first place counts.
+  const open = { calls, places: new Map(calls.map(({ id }, place) => [id, place] as const).toReversed()) };
+  if (Object.isFrozen(messages)) openCalls.set(messages, open);
+  return open;
 }
 
 /** Every call since a person spoke last, save those after this one in its message. */

@@ -10,6 +10,7 @@ import {
   type Schema,
   StatewrightError,
   schemaWhere,
+  type ToolCallBlock,
   ToolError,
 } from "@statewright/core";
 import { checkFlag } from "../check-option.ts";
@@ -94,10 +95,15 @@ export function limitCalls(options: LimitCallsOptions): Middleware {
   if (atLimit !== "refuse" && atLimit !== "end") throw unfit("limitCalls", "atLimit", '"refuse" or "end"');
 
   /** The limit that calls of this run and thread have reached, with those of the same message that come before this one. */
-  const reachedBy = (name: string, run: string, made: CallCounts, before: readonly string[]): string | undefined => {
+  const reachedBy = (
+    name: string,
+    run: string,
+    made: CallCounts,
+    before: readonly ToolCallBlock[],
+  ): string | undefined => {
     const inRun = made.run === run ? made.inRun : {};
-    const same = before.filter((each) => each === name).length;
     const own = Object.hasOwn(tools, name) ? tools[name] : undefined;
+    const same = own === undefined ? 0 : before.filter((each) => each.name === name).length;
     return [
       overLimit(options.perRun, totalOf(inRun) + before.length, "calls in this run"),
       overLimit(options.perThread, totalOf(made.thread) + before.length, "calls in this conversation"),
@@ -116,11 +122,16 @@ export function limitCalls(options: LimitCallsOptions): Middleware {
       const ledger = open(callCounts.callCounts);
       // It was counted before a crash lost its result.
       if (ledger.has("call")) return undefined;
-      const siblings = earlierSiblings(messagesIn(state), call.id).map(({ name }) => name);
-      const reached =
-        // Earlier calls of the message have their places, whenever they begin; what has begun elsewhere has its own.
-        reachedBy(call.name, run.run, ledger.value({ without: ["call"], beside: "inside" }), siblings) ??
-        reachedBy(call.name, run.run, ledger.value({ without: ["call"] }), []);
+      const siblings = earlierSiblings(messagesIn(state), call.id);
+      const reachedIn = (made: CallCounts, before: readonly ToolCallBlock[]): string | undefined =>
+        reachedBy(call.name, run.run, made, before);
+      const made = ledger.value({ without: ["call"] });
+      // Far from every limit the sum of all is enough to know, which is at hand.
+      const isFar = reachedIn(made, siblings) === undefined;
+      const reached = isFar
+        ? undefined
+        : // Earlier calls of the message have their places, whenever they begin; what has begun elsewhere has its own.
+          (reachedIn(ledger.value({ without: ["call"], beside: "inside" }), siblings) ?? reachedIn(made, []));
       if (reached === undefined) {
         ledger.reserve("call", { run: run.run, tool: call.name });
         return undefined;

@@ -11,11 +11,15 @@ export function renamedKeys<Item>(
   const renamed = entries.map(([key]) => rename(key));
   if (renamed.every((key, index) => key === entries[index]?.[0])) return entries;
   const taken = new Set(entries.flatMap(([key], index) => (key === renamed[index] ? [key] : [])));
+  /** By name the number that is tried next: of thousands that become the same, none tries all before it. */
+  const numbers = new Map<string, number>();
   return entries.map(([key, item], index) => {
     const wanted = renamed[index] ?? key;
     if (wanted === key) return [key, item];
     let free = wanted;
-    for (let nth = 2; taken.has(free); nth++) free = `${wanted} (${nth})`;
+    let nth = numbers.get(wanted) ?? 2;
+    while (taken.has(free)) free = `${wanted} (${nth++})`;
+    numbers.set(wanted, nth);
     taken.add(free);
     return [free, item];
   });

@@ -148,12 +148,15 @@ export function engine(options: EngineOptions): Engine {
     return ended;
   }
 
-  /** What is called harms no run. */
+  /** What is called harms no run, also where it fails later. */
   function tellOf(handle: RunHandle<unknown>): void {
-    try {
-      onRun?.(handle);
-    } catch (error) {
+    const failed = (error: unknown): void =>
       world.log("error", "onRun of the engine threw", { thread: handle.thread, error: toErrorRecord(error) });
+    try {
+      const given: unknown = onRun?.(handle);
+      if (given instanceof Promise) given.catch(failed);
+    } catch (error) {
+      failed(error);
     }
   }
 

@@ -1,6 +1,14 @@
 /** Results of tools: what a tool may return, and the one shape that it becomes. */
 import { describeThrown, isError } from "../base/errors.ts";
-import { deepFreeze, describeValue, frozenCopy, isPlainObject, type Json, type JsonObject } from "../base/json.ts";
+import {
+  deepestLevel,
+  deepFreeze,
+  describeValue,
+  frozenCopy,
+  isPlainObject,
+  type Json,
+  type JsonObject,
+} from "../base/json.ts";
 import { type ContentBlock, mediaIssue, type Usage } from "../model/message.ts";
 import { type ArtifactDraft, type ArtifactRef, draftsOf } from "./artifact-draft.ts";
 import {
@@ -221,7 +229,8 @@ function jsonOf(value: unknown): Json {
   }
   if (text === undefined)
     throw new ToolError("invalid_output", `The tool returned a ${typeof value}, which is not data.`);
-  const lost = collectionIn(value);
+  // Most data has no empty object, so that nobody need look.
+  const lost = text.includes("{}") ? collectionIn(value, 0) : undefined;
   if (lost !== undefined)
     throw new ToolError(
       "invalid_output",
@@ -231,13 +240,13 @@ function jsonOf(value: unknown): Json {
 }
 
 /** A collection in the data that would read as {}. */
-function collectionIn(value: unknown): "Map" | "Set" | undefined {
-  if (typeof value !== "object" || value === null) return undefined;
+function collectionIn(value: unknown, level: number): "Map" | "Set" | undefined {
+  if (typeof value !== "object" || value === null || level > deepestLevel) return undefined;
   if (value instanceof Map) return "Map";
   if (value instanceof Set) return "Set";
   const parts = Array.isArray(value) ? value : isPlainObject(value) ? Object.values(value) : [];
   for (const part of parts) {
-    const lost = collectionIn(part);
+    const lost = collectionIn(part, level + 1);
     if (lost !== undefined) return lost;
   }
   return undefined;

@@ -323,6 +323,20 @@ describe("an engine", () => {
     ]);
   });
 
+  test("an onRun that fails later harms nothing, and its failure is logged", async () => {
+    const world = virtualWorld();
+    const { graph } = wordy();
+    const onRun = async (): Promise<never> => {
+      await Promise.resolve();
+      throw new Error("too late");
+    };
+    const host = engine({ store: memoryStore(), graphs: [graph], world, onRun });
+    const { status } = await host.run(graph, { thread: "t", input: { word: "a" } }).result;
+    await host.stop();
+    expect(status).toBe("done");
+    expect(world.lines.map(({ message }) => message)).toEqual(["onRun of the engine threw"]);
+  });
+
   test("what it is given is checked", async () => {
     const store = memoryStore();
     for (const wrong of [{ concurrency: 0 }, { pollMs: -1 }, { graphs: "all" }, { interval: 5 }, { onRun: "x" }])

@@ -34,6 +34,12 @@ describe("outputs", () => {
       [{ rows: [{ tags: new Set(["a"]) }] }, "Set"],
     ] as const)
       expect(() => toOutput(data)).toThrow(`The tool returned a ${name}, of which JSON says nothing`);
+    // As JSON it is a list, or it is deeper than any bounds let through.
+    const asList = { toJSON: () => ({ tags: ["a"] }), tags: new Set(["a"]) };
+    expect(toOutput(asList).content).toEqual([{ type: "json", value: { tags: ["a"] } }]);
+    let deep: unknown = {};
+    for (let level = 0; level < 20_000; level++) deep = [deep];
+    expect(() => toOutput(deep)).not.toThrow();
     // Programs may read one.
     expect(toOutput({ content: "1 row", value: new Map([["a", 1]]) }).content).toBe("1 row");
   });

@@ -1,0 +1,13 @@
+import { expect, test } from "vitest";
+import { cleanData } from "../src/clean-result.ts";
+
+test("names that become the same are numbered, none twice, however many there are", () => {
+  const data = Object.fromEntries(Array.from({ length: 40_000 }, (_, nth) => [`a${nth}`, nth] as const));
+  const cleaned = cleanData((text) => text.replace(/\d+$/, ""), { ...data, "a (2)": "own" }) as object;
+  expect(Object.entries(cleaned).slice(0, 2)).toEqual([
+    ["a", 0],
+    ["a (3)", 1],
+  ]);
+  expect(Object.keys(cleaned).length).toBe(40_001);
+  expect(cleaned).toHaveProperty(["a (2)"], "own");
+});
