@@ -308,8 +308,16 @@ test("E56 what is decided is told when it is durable, and not before", async () 
 
 describe("a real inspector", () => {
   test("E56 that of Stately takes every event of a run, and knows actors by name, parent and definition", async () => {
-    const sent: { type: string; name?: string; sessionId: string; parentId?: string; definition?: string }[] = [];
-    const { inspect } = createInspector({ send: (event) => sent.push(event as (typeof sent)[number]) });
+    interface Sent {
+      readonly type: string;
+      readonly name?: string;
+      readonly sessionId: string;
+      readonly parentId?: string;
+      readonly definition?: string;
+      readonly snapshot?: { readonly value?: unknown };
+    }
+    const sent: Sent[] = [];
+    const { inspect } = createInspector({ send: (event) => sent.push(event as Sent) });
     await run(line, { inspect }).result;
     // It reads the events in later turns of the event loop.
     await new Promise<void>((resolve) => setTimeout(resolve));
@@ -318,11 +326,9 @@ describe("a real inspector", () => {
     expect(root).toMatchObject({ name: "line" });
     expect(JSON.parse(root?.definition ?? "")).toMatchObject({ id: "line", initial: "start" });
     expect(child).toMatchObject({ name: "count", parentId: root?.sessionId });
-    const states = sent.flatMap((event) =>
-      event.type === "@xstate.snapshot" && event.sessionId === root?.sessionId
-        ? [(event as unknown as { snapshot: { value: unknown } }).snapshot.value]
-        : [],
-    );
+    const states = sent
+      .filter(({ type, sessionId }) => type === "@xstate.snapshot" && sessionId === root?.sessionId)
+      .map(({ snapshot }) => snapshot?.value);
     expect(states.slice(0, 3)).toEqual(["start", { count: "executing" }, { count: "committing" }]);
     expect(states.at(-1)).toBe("done");
   });

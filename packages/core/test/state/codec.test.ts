@@ -109,7 +109,7 @@ test.each([
 test("E48 every typed array of the platform is known", () => {
   const typedArray: object = Object.getPrototypeOf(Uint8Array);
   const classes = Object.getOwnPropertyNames(globalThis)
-    .map((name) => (/Array$/.test(name) ? (globalThis as unknown as Record<string, unknown>)[name] : undefined))
+    .map((name) => (/Array$/.test(name) ? Reflect.get(globalThis, name) : undefined))
     .filter(
       (made): made is Uint8ArrayConstructor =>
         typeof made === "function" && Object.getPrototypeOf(made) === typedArray && made !== (Buffer as never),

@@ -63,10 +63,15 @@ test("a run that finds its thread taken by then is told so", async () => {
   const [one, other] = [sqliteStore(file), sqliteStore(file)];
   await run(chat, { input: { said: ["a"] }, store: one, thread: "t" }).result;
   const held = { graph: "chat", version: 1, shape: "s", at: 1, thread: "t" };
-  const taken = overtaken(one, () => other.claim(held).catch(() => undefined));
+  let isHeld = false;
+  const taken = overtaken(one, async () => {
+    await other.claim(held);
+    isHeld = true;
+  });
   await expect(run(chat, { input: { said: ["b"] }, store: taken, thread: "t" }).result).rejects.toMatchObject({
     code: "thread_busy",
   });
+  expect(isHeld).toBe(true);
   one.close();
   other.close();
 });

@@ -94,11 +94,13 @@ export const storeConformance: readonly StoreTest[] = [
     for (const thread of ["t", "new"]) {
       const late = await begins(thread);
       const peer = under.peer();
-      const claim = await peer.claim(request(thread)).catch(() => undefined);
-      if (claim === undefined) {
+      const [taken] = await Promise.allSettled([peer.claim(request(thread))]);
+      if (taken.status === "rejected") {
+        await refused(Promise.reject(taken.reason), "thread_busy", "another store, before the first commit");
         await late.commit({ release: true });
         continue;
       }
+      const claim = taken.value;
       await refused(late.step(2), "fenced", "the first commit, after another store has taken the thread");
       await release(peer, thread, claim);
       same((await begins(thread)).claim.epoch, claim.epoch + 1, "the epoch of the claim after that");
