@@ -46,6 +46,8 @@ export interface Contender {
   /** Sizes at which growth is measured. */
   readonly growth?: readonly number[];
   readonly open: () => Work | Promise<Work>;
+  /** Its work is done by processes of its own; the others get one. */
+  readonly elsewhere?: true;
 }
 
 /** A contender, ready. */

@@ -1,7 +1,8 @@
 /** What one long run holds on to: heap by superstep and by finished send, between moments of a run that goes on. */
 import { defineGraph, defineState, END, route, run, START, type Store, sends, sqliteStore, task } from "statewright";
 import * as z from "zod";
-import { settledHeap, spread } from "./measure.ts";
+import { settledHeap } from "./collector.ts";
+import { spread } from "./measure.ts";
 import { scratchFile } from "./scratch-files.ts";
 
 export interface Held {

@@ -16,7 +16,8 @@ import {
   toolNode,
 } from "statewright";
 import * as z from "zod";
-import { settledHeap, steadyGrowth } from "./measure.ts";
+import { settledHeap } from "./collector.ts";
+import { steadyGrowth } from "./measure.ts";
 import { scratchFile } from "./scratch-files.ts";
 
 export interface Leaks {

@@ -1,6 +1,8 @@
 /** The command: what it is asked, what it measures, what it prints. */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { runApart } from "./apart.ts";
+import type { Contender } from "./case.ts";
 import { allCases } from "./cases/all.ts";
 import { failures } from "./check.ts";
 import { runGuard } from "./guard/guard.ts";
@@ -15,6 +17,7 @@ import { loadPeers, noAgents, noPeers, type Peers, usualRelease } from "./peers/
 import { installOwn } from "./peers/own-packages.ts";
 import { runProfile } from "./profile/run-profile.ts";
 import { type CaseReport, machine, type Report, toMarkdown, toText } from "./report.ts";
+import { runHere } from "./runner.ts";
 import { writeBetweenMarks } from "./written-page.ts";
 
 const help = `npm run bench -- [options]
@@ -54,7 +57,7 @@ export async function main(args: readonly string[]): Promise<number> {
   return found.length > 0 ? 1 : 0;
 }
 
-const warmUpMs = 1_000;
+const warmUpMs = 3_000;
 
 interface Options {
   readonly only: readonly string[] | undefined;
@@ -103,7 +106,9 @@ async function measureAll(options: Options, args: readonly string[]): Promise<Re
     if (!isCaseWanted(each.id, options)) continue;
     process.stderr.write(`${each.id} ...\n`);
     const { id, title, unit, budget, checks = [], steepest } = each;
-    const contenders = await measureCase(each, { rounds, warmUpMs, growth });
+    const open = (contender: Contender) =>
+      contender.elsewhere === true ? runHere(contender) : runApart(each.id, contender, peers.langgraphEntry);
+    const contenders = await measureCase(each, { rounds, warmUpMs, growth, open });
     cases.push({ id, title, unit, budget, checks, contenders, ...(steepest === undefined ? {} : { steepest }) });
   }
   for (const each of ["leaks", "load"]) if (wanted(each)) process.stderr.write(`${each} ...\n`);

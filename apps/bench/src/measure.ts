@@ -4,9 +4,8 @@
  */
 import { spawnSync } from "node:child_process";
 import { cpuUsage } from "node:process";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
-import type { Case, Contender, Role, Work } from "./case.ts";
+import type { Case, Contender, Role } from "./case.ts";
+import { type Runner, runHere } from "./runner.ts";
 
 /** Time that some work took, in microseconds. CPU counts all threads of the process: the collector and the compiler too. */
 export interface Sample {
@@ -57,6 +56,8 @@ export interface MeasureOptions {
   /** A contender runs for so long before it is measured, in milliseconds: two rounds of a fast one are over before its code is compiled. */
   readonly warmUpMs: number;
   readonly growth: boolean;
+  /** How a contender is put to work; in this process by default. */
+  readonly open?: (contender: Contender) => Promise<Runner>;
 }
 
 const fewestWarmUps = 2;
@@ -67,28 +68,27 @@ const patienceMs = 20_000;
 /** Measure every contender of a case. */
 export async function measureCase(
   { size, contenders, disk = false, sizeOf = "work", steady = false }: Case,
-  { rounds, warmUpMs, growth }: MeasureOptions,
+  { rounds, warmUpMs, growth, open = runHere }: MeasureOptions,
 ): Promise<readonly Measured[]> {
-  const entrants = [];
-  for (const contender of contenders) entrants.push(await enter(contender, contender.size ?? size));
+  const entrants: Entrant[] = [];
+  for (const contender of contenders) entrants.push(enter(contender, await open(contender), contender.size ?? size));
   for (const entrant of entrants) await warmUp(entrant, warmUpMs, steady);
   for (let round = 0; round < rounds; round++) {
     for (const entrant of entrants) {
       if (entrant.samples.length >= entrant.fewest && entrant.usedMs > patienceMs) continue;
       if (disk) quietDisk();
-      const sample = await take(entrant.work, entrant.size, steady);
+      const sample = await entrant.runner.take(entrant.size, steady);
       entrant.usedMs += sample.wallUs / 1_000;
       entrant.samples.push(sample);
     }
   }
   const measured: Measured[] = [];
-  for (const { contender, work, size: inRound, samples } of entrants) {
+  for (const { contender, runner, size: inRound, samples } of entrants) {
     const units = sizeOf === "data" ? 1 : inRound;
-    const left = work.bytes?.();
-    const notes = work.notes?.();
-    const remark = work.remark?.();
+    const { bytes, notes, remark } = await runner.look();
     const sizes = growth ? contender.growth : undefined;
-    const grown = sizes === undefined ? undefined : await grow(work, sizes, steady);
+    const grown = sizes === undefined ? undefined : await grow(runner, sizes, steady);
+    const told = await runner.close();
     measured.push({
       name: contender.name,
       role: contender.role,
@@ -96,7 +96,7 @@ export async function measureCase(
       rounds: samples.length,
       cpuUs: spread(samples.map(({ cpuUs }) => cpuUs / units)),
       wallUs: spread(samples.map(({ wallUs }) => wallUs / units)),
-      bytes: await closed(work, left === undefined ? undefined : left / units),
+      bytes: bytes === undefined ? told : bytes / units,
       growth: grown,
       notes,
       remark,
@@ -105,15 +105,9 @@ export async function measureCase(
   return measured;
 }
 
-/** The bytes of a unit: as they were counted after the last round, or as the end of the work tells them. */
-async function closed(work: Work, counted: number | undefined): Promise<number | undefined> {
-  const told = await work.close?.();
-  return counted ?? told;
-}
-
 interface Entrant {
   readonly contender: Contender;
-  readonly work: Work;
+  readonly runner: Runner;
   readonly size: number;
   readonly samples: Sample[];
   usedMs: number;
@@ -121,14 +115,14 @@ interface Entrant {
   fewest: number;
 }
 
-async function enter(contender: Contender, size: number): Promise<Entrant> {
-  return { contender, work: await contender.open(), size, samples: [], usedMs: 0, fewest: fewestRounds };
+function enter(contender: Contender, runner: Runner, size: number): Entrant {
+  return { contender, runner, size, samples: [], usedMs: 0, fewest: fewestRounds };
 }
 
 async function warmUp(entrant: Entrant, warmUpMs: number, steady: boolean): Promise<void> {
   const until = performance.now() + warmUpMs;
   for (let round = 0; round < fewestWarmUps || performance.now() < until; round++) {
-    const sample = await take(entrant.work, entrant.size, steady);
+    const sample = await entrant.runner.take(entrant.size, steady);
     if (!isTooLong(sample)) continue;
     // Most of so long a round is warm: it is the one that counts.
     entrant.samples.push(sample);
@@ -148,26 +142,16 @@ function quietDisk(): void {
   spawnSync("sync", { stdio: "ignore" });
 }
 
-async function take(work: Work, size: number, steady: boolean): Promise<Sample> {
-  if (!steady) collectGarbage();
-  const cpu = cpuUsage();
-  const wall = performance.now();
-  const own = await work.run(size);
-  const wallUs = (performance.now() - wall) * 1_000;
-  const { user, system } = cpuUsage(cpu);
-  return own ?? { cpuUs: user + system, wallUs };
-}
-
-async function grow(work: Work, sizes: readonly number[], steady: boolean): Promise<Growth> {
+async function grow(runner: Runner, sizes: readonly number[], steady: boolean): Promise<Growth> {
   const points = [];
   for (const size of sizes) {
     const samples = [];
     for (let round = 0; round < fewestRounds; round++) {
-      const sample = await take(work, size, steady);
+      const sample = await runner.take(size, steady);
       samples.push(sample.cpuUs);
       if (isTooLong(sample)) break;
     }
-    points.push({ size, cpuUs: spread(samples).median, bytes: work.bytes?.() });
+    points.push({ size, cpuUs: spread(samples).median, bytes: (await runner.look()).bytes });
   }
   const sized = points.flatMap(({ size, bytes }) => (bytes === undefined ? [] : [[size, bytes] as const]));
   return {
@@ -233,24 +217,4 @@ export async function eachTimed(times: number, work: () => Promise<void>): Promi
   }
   const { user, system } = cpuUsage(cpu);
   return { cpuUs: user + system, wallUs: spread(walls).median * times };
-}
-
-let collect: (() => void) | undefined;
-
-/** Begin with a clean heap: what one contender leaves must not be collected at the cost of the next. */
-function collectGarbage(): void {
-  if (collect === undefined) {
-    setFlagsFromString("--expose-gc");
-    collect = runInNewContext("gc") as () => void;
-  }
-  collect();
-}
-
-/** The heap after the collector has come to an end: what is watched by weak references takes it more than one turn. */
-export async function settledHeap(): Promise<number> {
-  for (let turn = 0; turn < 3; turn++) {
-    collectGarbage();
-    await new Promise(setImmediate);
-  }
-  return process.memoryUsage().heapUsed;
 }

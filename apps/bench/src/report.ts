@@ -54,7 +54,7 @@ export function toMarkdown(report: Report): string {
   const leaks = leaksText(report);
   const facts = [
     `Measured ${date} with \`${command}\` on ${report.machine}; ${versions}. ${peers.join(" ")}`,
-    `Figures are for one unit of work: the median of alternating rounds in one process. CPU is that of the whole process, the collector and the compiler included. \`CPU of ours\` and \`wall of ours\` say how many times ours the row needs. \`of the limit\` is the distance to what the platform itself needs for the same effect: how many times the CPU, the wall time and, where both leave some on disk, the bytes of the limit that the line above the table names. Growth is the exponent of CPU, and of the bytes on disk where they are counted, by size over 1x, 2x, 4x and 8x (1 is linear, 0 does not grow); one above ${findingAbove} is marked as a finding.`,
+    `Figures are for one unit of work: the median of alternating rounds, each contender in a process of its own. CPU is that of the whole process, the collector and the compiler included. \`CPU of ours\` and \`wall of ours\` say how many times ours the row needs. \`of the limit\` is the distance to what the platform itself needs for the same effect: how many times the CPU, the wall time and, where both leave some on disk, the bytes of the limit that the line above the table names. Growth is the exponent of CPU, and of the bytes on disk where they are counted, by size over 1x, 2x, 4x and 8x (1 is linear, 0 does not grow); one above ${findingAbove} is marked as a finding.`,
   ];
   const tables = cases.map((each) => {
     const limit = limitOf(each);

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { runApart } from "../src/apart.ts";
+import type { Contender } from "../src/case.ts";
 import { allCases } from "../src/cases/all.ts";
 import { failures } from "../src/check.ts";
 import { type Costs, measurePaths, stepsBack } from "../src/guard/guard.ts";
@@ -55,6 +57,21 @@ test("a contender of which one round takes more than 20 s of CPU has one, and on
   const measured = await measureCase(each, { rounds: 7, warmUpMs: 1_000, growth: true });
   expect(measured).toMatchObject([{ rounds: 1, cpuUs: { median: 1_000_000 } }]);
   expect(asked).toEqual([21, 10, 10, 10, 40]);
+});
+
+test("a contender in a process of its own is measured there, and its faults are told", async () => {
+  const [each] = allCases(noPeers).filter(({ id }) => id === "B4");
+  if (each === undefined) throw new Error("there is no B4");
+  const contenders = each.contenders.filter(({ role }) => role === "ours");
+  const open = (contender: Contender) => runApart("B4", contender, undefined);
+  const [measured] = await measureCase(
+    { ...each, contenders, size: 2, disk: false },
+    { rounds: 1, warmUpMs: 0, growth: false, open },
+  );
+  expect(measured?.cpuUs.median).toBeGreaterThan(0);
+  expect(measured?.bytes).toBeGreaterThan(1_000);
+  const nobody = { name: "nobody", role: "limit", open: () => ({ run: () => undefined }) } as const;
+  await expect(runApart("B4", nobody, undefined)).rejects.toThrow('there is no contender "nobody" of B4');
 });
 
 test("the exponent of linear work is 1, that of quadratic work 2", () => {

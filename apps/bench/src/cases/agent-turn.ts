@@ -115,6 +115,7 @@ function agentInMemory({ name, open }: AgentPeer, turns: Turns): Contender {
     name,
     role: "peer",
     ...grown(turns),
+    elsewhere: true,
     open: () => {
       const { talk: talks, close } = open();
       return { run: inRuns(turns, (size) => talks(size)), close };
@@ -126,6 +127,7 @@ function agentSaved({ name, open }: AgentPeer, turns: Turns): Contender {
   return {
     name,
     role: "peer",
+    elsewhere: true,
     open: () => {
       const { talk: talks, close } = open();
       const file = scratchFile("theirs.db");
@@ -152,6 +154,7 @@ function agentInFile({ name, open }: AgentPeer): Contender {
     name,
     role: "peer",
     growth: doublings(50),
+    elsewhere: true,
     open: () => {
       const { talk: talks, close } = open();
       let bytes = 0;

@@ -15,7 +15,7 @@ import { historyPage, loadHead } from "./reading.ts";
 import { readyTools } from "./ready-tools.ts";
 import { startUp } from "./start-up.ts";
 import { superstepBesideState } from "./state-size.ts";
-import { superstepInMemory, superstepSaved } from "./superstep.ts";
+import { runSaved, superstepInMemory, superstepSaved } from "./superstep.ts";
 import { toolCall } from "./tool-call.ts";
 import { toolTurn } from "./tool-turn.ts";
 import { toolUpdates } from "./tool-updates.ts";
@@ -29,6 +29,7 @@ export function allCases(peers: Peers): readonly Case[] {
     superstepSaved("normal", peers),
     superstepSaved("full", peers),
     superstepBesideState(peers),
+    runSaved(peers),
     chat("plain", peers),
     chat("tools", peers),
     toolTurn(peers),

@@ -83,6 +83,7 @@ function contender(bundler: Bundler, name: string, contents: string, { role, fol
   return {
     name,
     role,
+    elsewhere: true,
     open: () => ({
       run: async () => {
         const sample = await timed(async () => {

@@ -41,6 +41,7 @@ function cold(
     name,
     role,
     growth: doublings(25),
+    elsewhere: true,
     open: () => ({ run: async (size) => compileOnce([...before, `${size}`, ...after]) }),
   };
 }

@@ -27,6 +27,7 @@ function contender({ name, main, folder }: InstalledPeer): Contender {
   return {
     name,
     role: main === "statewright" ? "ours" : "peer",
+    elsewhere: true,
     open: () => {
       const { own, others } = countPackages(readFileSync(join(modules, ".package-lock.json"), "utf8"), main);
       const bytes = bytesBelow(modules);

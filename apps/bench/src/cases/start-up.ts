@@ -42,7 +42,7 @@ function importCase(name: string, budgetMs: number, peer?: string): Case {
 }
 
 function imported(name: string, role: Contender["role"], url: string): Contender {
-  return { name, role, open: () => ({ run: async () => importOnce(url) }) };
+  return { name, role, elsewhere: true, open: () => ({ run: async () => importOnce(url) }) };
 }
 
 /** Import a module by its address, or by its name as it is found from a folder. */

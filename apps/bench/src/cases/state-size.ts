@@ -4,6 +4,7 @@ import * as z from "zod";
 import { type Case, type Contender, doublings, type Work } from "../case.ts";
 import type { Sample } from "../measure.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
+import { createRunClock } from "../run-clock.ts";
 import { scratchFile } from "../scratch-files.ts";
 
 /** Supersteps of a round; the first one, in whose checkpoint the state is, does not count. */
@@ -48,19 +49,7 @@ const graph = defineGraph({
   .edges({ [START]: "work", work: route(["work", END], (state) => (state.n < state.limit ? "work" : END)) });
 
 /** Runs from the second superstep to the end of the run. */
-const clock = {
-  cpu: process.cpuUsage(),
-  wall: 0,
-  start(): void {
-    clock.cpu = process.cpuUsage();
-    clock.wall = performance.now();
-  },
-  stop(units: number): Sample {
-    const wallUs = (performance.now() - clock.wall) * 1_000;
-    const { user, system } = process.cpuUsage(clock.cpu);
-    return { cpuUs: (user + system) / units, wallUs: wallUs / units };
-  },
-};
+const clock = createRunClock();
 
 function ours(): Work {
   const file = scratchFile("ours.db");

@@ -4,7 +4,9 @@ import { defineGraph, defineState, END, type Graph, route, run, START, type Stor
 import { assign, createMachine, initialTransition, transition } from "xstate";
 import * as z from "zod";
 import { type Case, type Contender, doublings, type Work } from "../case.ts";
+import type { Sample } from "../measure.ts";
 import type { LangGraph, PeerGraph, PeerSaver, Peers } from "../peers/langgraph.ts";
+import { createRunClock } from "../run-clock.ts";
 import { scratchFile } from "../scratch-files.ts";
 
 type Durability = "normal" | "full";
@@ -46,7 +48,7 @@ export function superstepSaved(durability: Durability, { langgraph }: Peers): Ca
         name: "statewright",
         role: "ours",
         growth: doublings(durability === "normal" ? 500 : 25),
-        open: () => savedCounter(durability),
+        open: () => savedRuns(durability),
       },
       ...(langgraph === undefined ? [] : [peerSaved(langgraph, durability)]),
       { name: "one raw transaction", role: "limit", open: () => rawTransactions(durability, "one row") },
@@ -60,10 +62,64 @@ export function superstepSaved(durability: Durability, { langgraph }: Peers): Ca
   };
 }
 
-async function count(limit: number, store?: Store, thread?: string): Promise<undefined> {
-  const options = { input: { n: 0, limit }, maxSteps: Number.POSITIVE_INFINITY };
-  const saved = store === undefined || thread === undefined ? {} : { store, thread };
-  await run(counter as Graph, { ...options, ...saved }).result;
+/** What B2 leaves out: the beginning and the end of a run, each on a thread of its own. */
+export function runSaved({ langgraph }: Peers): Case {
+  return {
+    id: "B2 run",
+    title: "run of one superstep on a thread of its own, saved to SQLite, synchronous=NORMAL",
+    unit: "run",
+    budget: { cpuUs: 700, text: "none in the design" },
+    disk: true,
+    size: 200,
+    steady: true,
+    contenders: [
+      { name: "statewright", role: "ours", growth: doublings(100), open: () => eachOnItsThread() },
+      ...(langgraph === undefined ? [] : [peerOnThreads(langgraph)]),
+      { name: "one raw transaction", role: "limit", open: () => rawTransactions("normal", "one row") },
+    ],
+    checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.5 }],
+  };
+}
+
+function eachOnItsThread(): Work {
+  const file = scratchFile("ours.db");
+  const store = sqliteStore(file.path, { durability: "normal" });
+  let runs = 0;
+  return {
+    run: async (size) => {
+      for (let nth = 0; nth < size; nth++)
+        await run(counter, { input: { n: 0, limit: 1 }, store, thread: `thread-${runs++}` }).result;
+      return undefined;
+    },
+    close: () => {
+      store.close();
+      const bytes = file.bytes() / runs;
+      file.remove();
+      return bytes;
+    },
+  };
+}
+
+async function count(limit: number): Promise<undefined> {
+  await run(counter as Graph, { input: { n: 0, limit }, maxSteps: Number.POSITIVE_INFINITY }).result;
+}
+
+/** Runs from the second superstep to the end of the run: a run that begins is a case of its own (B2 run). */
+const clock = createRunClock();
+
+const savedCounter = defineGraph({ name: "counter", state: defineState({ n: z.number(), limit: z.number() }) })
+  .nodes({
+    work: (state) => {
+      if (state.n === 1) clock.start();
+      return { n: state.n + 1 };
+    },
+  })
+  .edges({ [START]: "work", work: route(["work", END], (state) => (state.n < state.limit ? "work" : END)) });
+
+async function countSaved(supersteps: number, store: Store, thread: string): Promise<Sample> {
+  const input = { n: 0, limit: supersteps + 1 };
+  await run(savedCounter, { input, maxSteps: Number.POSITIVE_INFINITY, store, thread }).result;
+  return clock.stop();
 }
 
 const bareMachine = createMachine({
@@ -85,15 +141,15 @@ async function emptyLoop(size: number): Promise<undefined> {
   while (n < size) await work();
 }
 
-function savedCounter(durability: Durability): Work {
+function savedRuns(durability: Durability): Work {
   const file = scratchFile("ours.db");
   const store = sqliteStore(file.path, { durability });
   let runs = 0;
   let units = 0;
   return {
     run: (size) => {
-      units += size;
-      return count(size, store, `thread-${runs++}`);
+      units += size + 1;
+      return countSaved(size, store, `thread-${runs++}`);
     },
     close: () => {
       store.close();
@@ -157,9 +213,9 @@ async function bytesOfOurs(): Promise<number> {
   if (ourBytes !== undefined) return ourBytes;
   const sizes = [];
   for (const units of [10, 1_010]) {
-    const work = savedCounter("normal");
+    const work = savedRuns("normal");
     await work.run(units);
-    sizes.push(((await work.close?.()) ?? 0) * units);
+    sizes.push(((await work.close?.()) ?? 0) * (units + 1));
   }
   ourBytes = Math.round(((sizes[1] ?? 0) - (sizes[0] ?? 0)) / 1_000);
   return ourBytes;
@@ -192,8 +248,9 @@ function peerSaved(langgraph: LangGraph, durability: Durability): Contender {
         run: async (size) => {
           if (runs === 0) await countPeer(graph, 1, "set-up");
           saver.db.pragma(`synchronous = ${durability.toUpperCase()}`);
-          units += size;
-          return countPeer(graph, size, `thread-${runs++}`);
+          units += size + 1;
+          await countPeer(graph, size + 1, `thread-${runs++}`);
+          return clock.stop();
         },
         close: () => {
           saver.db.close();
@@ -206,8 +263,40 @@ function peerSaved(langgraph: LangGraph, durability: Durability): Contender {
   };
 }
 
+function peerOnThreads(langgraph: LangGraph): Contender {
+  return {
+    name: "LangGraph.js",
+    role: "peer",
+    size: 100,
+    growth: doublings(50),
+    open: () => {
+      const file = scratchFile("theirs.db");
+      const saver = langgraph.SqliteSaver.fromConnString(file.path);
+      const graph = peerCounter(langgraph, saver);
+      let runs = 0;
+      return {
+        run: async (size) => {
+          if (runs === 0) await countPeer(graph, 1, "set-up");
+          saver.db.pragma("synchronous = NORMAL");
+          for (let nth = 0; nth < size; nth++) await countPeer(graph, 1, `thread-${runs++}`);
+          return undefined;
+        },
+        close: () => {
+          saver.db.close();
+          const bytes = file.bytes() / runs;
+          file.remove();
+          return bytes;
+        },
+      };
+    },
+  };
+}
+
 function peerCounter({ StateGraph, Annotation }: LangGraph, checkpointer: PeerSaver | undefined): PeerGraph {
-  const work = (state: { readonly n: number }): object => ({ n: state.n + 1 });
+  const work = (state: { readonly n: number }): object => {
+    if (checkpointer !== undefined && state.n === 1) clock.start();
+    return { n: state.n + 1 };
+  };
   const next = (state: { readonly n: number; readonly limit: number }): string =>
     state.n < state.limit ? "work" : "__end__";
   return new StateGraph(Annotation.Root({ n: Annotation(), limit: Annotation() }))

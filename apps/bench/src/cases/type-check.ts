@@ -56,7 +56,7 @@ type Program = (tools: number) => string;
 
 function checked(name: string, role: Contender["role"], program: Program, libraries: Libraries): Contender {
   const growth = role === "ours" ? { growth: doublings(15) } : {};
-  return { name, role, ...growth, open: () => project(program, libraries) };
+  return { name, role, ...growth, elsewhere: true, open: () => project(program, libraries) };
 }
 
 function project(program: Program, libraries: Libraries): Work {

@@ -9,7 +9,8 @@ import Database from "better-sqlite3";
 import { defineGraph, defineState, END, list, resume, route, run, START, type Store, sqliteStore } from "statewright";
 import * as z from "zod";
 import { asking } from "../asking-graph.ts";
-import { settledHeap, spread } from "../measure.ts";
+import { settledHeap } from "../collector.ts";
+import { spread } from "../measure.ts";
 import type { Active, Parked } from "./load.ts";
 
 const stepsOfThread = 20;

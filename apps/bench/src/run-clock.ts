@@ -1,0 +1,25 @@
+/** A clock that a node of a run starts: what comes before, such as the beginning of the run, does not count. */
+import { cpuUsage } from "node:process";
+import type { Sample } from "./measure.ts";
+
+export interface RunClock {
+  start(): void;
+  /** What the time since the start came to, shared among so many units. */
+  stop(units?: number): Sample;
+}
+
+export function createRunClock(): RunClock {
+  let cpu = cpuUsage();
+  let wall = performance.now();
+  return {
+    start: () => {
+      cpu = cpuUsage();
+      wall = performance.now();
+    },
+    stop: (units = 1) => {
+      const wallUs = (performance.now() - wall) * 1_000;
+      const { user, system } = cpuUsage(cpu);
+      return { cpuUs: (user + system) / units, wallUs: wallUs / units };
+    },
+  };
+}
