@@ -19,6 +19,7 @@ export const pagesOf = {
     "long-term-store.md",
     "streaming.md",
     "serving-threads.md",
+    "operating.md",
     "guarantees.md",
     "changing-graphs.md",
     "checking-graphs.md",

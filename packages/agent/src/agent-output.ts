@@ -129,11 +129,13 @@ export function repairOf(
 function readText(schema: OutputSchema, message: AssistantMessage): ReadOutput<unknown> {
   const text = textOf(message).trim();
   const fenced = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/.exec(text)?.[1];
+  let given: unknown;
   try {
-    return schema.read(JSON.parse(fenced ?? text));
+    given = JSON.parse(fenced ?? text);
   } catch {
     return { ok: false, issues: "it is no JSON" };
   }
+  return schema.read(given);
 }
 
 /** Whether the last turn gave what is no output. */

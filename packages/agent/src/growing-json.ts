@@ -9,6 +9,8 @@ export interface GrowingJson {
    * has come; what may still change (a number, a word, a key) is not. Readings are frozen, and share what is whole.
    */
   readonly read: () => unknown;
+  /** How many members a reading copies now: those of all objects and lists that are open. */
+  readonly copied: () => number;
 }
 
 type Holder = unknown[] | Record<string, unknown>;
@@ -17,6 +19,7 @@ type Holder = unknown[] | Record<string, unknown>;
 interface Open {
   readonly holder: Holder;
   key: string;
+  members: number;
 }
 
 /** What may come next, beside spaces. */
@@ -49,6 +52,7 @@ export function growingJson(): GrowingJson {
   let whole: unknown;
   let isBroken = false;
   let isMore = false;
+  let copied = 0;
 
   const refuse = (): void => {
     isBroken = true;
@@ -58,7 +62,11 @@ export function growingJson(): GrowingJson {
   const put = (value: unknown): void => {
     const around = open.at(-1);
     if (around === undefined) whole = value;
-    else putInto(around, value);
+    else {
+      putInto(around, value);
+      around.members += 1;
+      copied += 1;
+    }
     next = around === undefined ? "nothing" : "comma";
   };
 
@@ -67,18 +75,19 @@ export function growingJson(): GrowingJson {
       refuse();
       return;
     }
-    open.push({ holder, key: "" });
+    open.push({ holder, key: "", members: 0 });
     next = Array.isArray(holder) ? "first item" : "first key";
     isMore = true;
   };
 
   const end = (isList: boolean): void => {
-    const closed = open.at(-1)?.holder;
+    const closed = open.at(-1);
     const mayEnd = next === "comma" || next === (isList ? "first item" : "first key");
-    if (closed === undefined || !mayEnd || Array.isArray(closed) !== isList) refuse();
+    if (closed === undefined || !mayEnd || Array.isArray(closed.holder) !== isList) refuse();
     else {
       open.pop();
-      put(Object.freeze(closed));
+      copied -= closed.members;
+      put(Object.freeze(closed.holder));
     }
   };
 
@@ -194,10 +203,11 @@ export function growingJson(): GrowingJson {
       }
       return inner;
     },
+    copied: () => copied,
   };
 }
 
-function putInto({ holder, key }: Open, value: unknown): void {
+function putInto({ holder, key }: Pick<Open, "holder" | "key">, value: unknown): void {
   if (Array.isArray(holder)) holder.push(value);
   // A key may be one that leads to the prototype.
   else Object.defineProperty(holder, key, { value, writable: true, enumerable: true, configurable: true });

@@ -9,9 +9,13 @@ export type PartialOutput<Output> = Output extends readonly (infer Item)[]
     ? { readonly [Part in keyof Output]?: PartialOutput<Output[Part]> }
     : Output;
 
+/** So many members a reading may copy for each character since the one before. Small outputs are read at every piece. */
+const copiedPerCharacter = 32;
+
 /**
  * What there is of the output, each time that more of it is there, from the events of a run. It is what the model writes: not
- * looked at by the schema, and begun anew when an answer is void or must be mended.
+ * looked at by the schema, and begun anew when an answer is void or must be mended. Of an output with very many members a
+ * reading waits until enough has come to be worth its copies, so that all readings together cost what came, not its square.
  */
 export async function* partialOutputs(
   events: AsyncIterable<RunEvent>,
@@ -19,15 +23,25 @@ export async function* partialOutputs(
 ): AsyncGenerator<unknown, undefined, undefined> {
   let message = "";
   let json = growingJson();
+  let came = 0;
+  let isUnread = false;
   for await (const event of events) {
     if (event.within !== undefined) continue;
     const piece = pieceOf(event);
-    if (piece === undefined) continue;
-    if (piece.of !== message) {
-      message = piece.of;
-      json = growingJson();
+    if (piece !== undefined) {
+      if (piece.of !== message) {
+        message = piece.of;
+        json = growingJson();
+        came = 0;
+        isUnread = false;
+      }
+      came += piece.text.length;
+      if (json.add(piece.text)) isUnread = true;
     }
-    if (!json.add(piece.text)) continue;
+    const isDue = event.type === "message.completed" || came * copiedPerCharacter >= json.copied();
+    if (!isUnread || !isDue) continue;
+    came = 0;
+    isUnread = false;
     const whole = json.read();
     const partial = isWrapped ? (whole as { readonly value?: unknown } | undefined)?.value : whole;
     if (partial !== undefined) yield partial;

@@ -34,7 +34,8 @@ const mostIssues = 20;
 
 /**
  * The check of a JSON Schema by its own dialect: draft 2020-12 unless `$schema` names 2019-09, draft 7 or draft 6. Throws
- * `invalid_tool` for a schema that contradicts itself, refers to what is not in it, or has a pattern that is not linear.
+ * `invalid_tool` for a schema that contradicts itself, refers to what is not in it, is asynchronous, or has a pattern that is
+ * not linear.
  */
 export const ajvValidator: JsonSchemaValidator = (schema) => {
   const validate = compile(schema);
@@ -52,11 +53,14 @@ function compile(schema: JsonObject): ValidateFunction {
   if (isShared) shared ??= new Ajv2020(options);
   const engine = isShared ? shared : undefined;
   try {
-    return (engine ?? engineFor(dialect)).compile(schema);
+    const validate = (engine ?? engineFor(dialect)).compile(schema);
+    // It would answer with a promise, which looks like a yes.
+    if ("$async" in validate) throw new Error('it says "$async", and nothing waits for a schema');
+    return validate;
   } catch (cause) {
     throw new StatewrightError("invalid_tool", {
       what: `a JSON Schema cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`,
-      next: "Mend the schema: references stay inside it, and patterns have no look-around and no back references",
+      next: "Mend the schema: it answers at once, references stay inside it, and patterns have no look-around and no back references",
       cause,
     });
   } finally {

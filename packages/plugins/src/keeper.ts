@@ -57,6 +57,13 @@ export function keeper<Kept extends Life>(first: Kept, options: KeeperOptions<Ke
 
   const atWork = (): Kept | undefined => (replacing === 0 && last.isAlive() ? last : undefined);
 
+  /** Why a start has failed is for people: a model can do nothing about a command or an address. */
+  const notStarted = (cause: unknown): never => {
+    if (isToolError(cause)) throw cause;
+    const modelMessage = `The ${name} has ended and could not be ${verb} anew, so this call was not made.`;
+    throw ToolError.unavailable(cause instanceof Error ? cause.message : String(cause), { modelMessage, cause });
+  };
+
   /** One start or end at a time. */
   const inTurn = <Value>(work: () => Promise<Value>): Promise<Value> => {
     const turn = Promise.allSettled([busy])
@@ -83,7 +90,7 @@ export function keeper<Kept extends Life>(first: Kept, options: KeeperOptions<Ke
     if (isTrusted === undefined) return;
     if (!isTrusted) throw untrusted();
     restarts += 1;
-    const next = await startAnew(last).catch(unavailable);
+    const next = await startAnew(last).catch(notStarted);
     last = next;
     if (begun !== undefined) await unlessEnding(() => begun(next));
   };
@@ -103,7 +110,7 @@ export function keeper<Kept extends Life>(first: Kept, options: KeeperOptions<Ke
         if (isClosed) throw ToolError.unavailable(`The ${name} was closed.`);
         const known = atWork();
         if (known !== undefined) return known;
-        if (busy !== undefined) await busy.catch(unavailable);
+        if (busy !== undefined) await busy.catch(notStarted);
         else if (restart === "never" || restarts >= maxRestarts)
           throw ToolError.unavailable(ended(name, verb, restarts));
         else await inTurn(anew);
@@ -140,12 +147,6 @@ export function untrusted(): ToolError {
     "denied",
     "The program behind this tool has ended, and is not started again: nobody has said yes to it as it is now.",
   );
-}
-
-/** What a start has failed for, as the model reads it. */
-function unavailable(cause: unknown): never {
-  if (isToolError(cause)) throw cause;
-  throw ToolError.unavailable(cause instanceof Error ? cause.message : String(cause), { cause });
 }
 
 function ended(name: string, verb: string, restarts: number): string {

@@ -124,9 +124,8 @@ export async function loadPluginAs(given: PluginOptions | string, mayStart: MayS
       if (digestOf(next) === pinned) return next;
       await next.stop();
       world.log("warn", `the plugin "${command}" describes other tools than before`, { command });
-      throw ToolError.failed(
-        `The tools of the plugin "${command}" have changed since it was loaded. Restart it to take them.`,
-      );
+      const what = `The tools of the plugin "${command}" have changed since it was loaded`;
+      throw ToolError.failed(`${what}. Restart it to take them.`, { modelMessage: `${what}: this call was not made.` });
     },
   });
 

@@ -45,6 +45,12 @@ test("S3.7 a bad schema fails when it is made", () => {
   );
 });
 
+test("a schema that would answer with a promise is refused, at the top and in its parts", () => {
+  const later = { $async: true, type: "object", properties: { n: { type: "number" } } };
+  for (const schema of [later, { type: "object", properties: { at: later } }, { $schema: "draft-07", ...later }])
+    expect(() => jsonSchema(schema)).toThrow("invalid_tool: a JSON Schema cannot be used");
+});
+
 test("R8 patterns of foreign schemas run in linear time, and the schema stays as it was", () => {
   const schema = { type: "object", properties: { a: { type: "string", pattern: "^(a+)+$" } } };
   const input = jsonSchema(schema);

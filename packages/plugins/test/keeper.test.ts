@@ -112,6 +112,13 @@ test("a start that fails is unavailable for every call that waited; the next one
   const calls = [said(it), said(it)];
   open();
   expect(await Promise.all(calls)).toEqual(["unavailable: no such command", "unavailable: no such command"]);
+  // Why it could not be started is for people; a model reads that it could not.
+  const error: unknown = await it.ready().catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({
+    userMessage: "no such command",
+    modelMessage: "The thing has ended and could not be started anew, so this call was not made.",
+    cause: new Error("no such command"),
+  });
   fails = false;
   expect(await said(it)).toBe(2);
 });

@@ -1,10 +1,12 @@
 /** A copy of the file while it is written: page by page by SQLite itself, as of one moment. */
-import { closeSync, openSync, renameSync, rmSync } from "node:fs";
-import { resolve } from "node:path";
+import { closeSync, existsSync, openSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import process from "node:process";
+import { threadId } from "node:worker_threads";
 import { StatewrightError } from "@statewright/core";
 import Database from "better-sqlite3";
 import type { BackupOptions } from "./backup-options.ts";
-import { asStoreError } from "./errors.ts";
+import { asStoreError, isBusy } from "./errors.ts";
 
 /** Pages that are copied in one turn of the event loop. */
 const pagesAtOnce = 256;
@@ -12,12 +14,20 @@ const pagesAtOnce = 256;
 /** After so many beginnings from the start, because another process wrote, the rest is copied in one turn. */
 const patience = 3;
 
-/** Copy the file behind `db` to `path`. Throws `store_exists`, `store_full`, `store_failed`. */
+/** Several backups to one name may be under way, also in threads of one process: each has a file of its own until it is whole. */
+const underWay: Set<string> = new Set();
+let begun = 0;
+
+/** Copy the file behind `db` to `path`. Throws `store_exists`, `store_locked`, `invalid_option`, `store_full`, `store_failed`. */
 export async function backupTo(db: Database.Database, path: string, options: BackupOptions): Promise<void> {
   const target = resolve(path);
-  const partial = `${target}-partial`;
+  const partial = `${target}-partial-${process.pid}-${threadId}-${++begun}`;
   const reserved = options.overwrite !== true && reserve(target);
+  underWay.add(partial);
   try {
+    refuseItself(db, target);
+    endLog(target);
+    removeLeftovers(target);
     await db.backup(partial, { progress: paced() });
     const copy = new Database(partial);
     try {
@@ -27,11 +37,14 @@ export async function backupTo(db: Database.Database, path: string, options: Bac
     } finally {
       copy.close();
     }
+    endLog(target);
     renameSync(partial, target);
   } catch (thrown) {
     rmSync(partial, { force: true });
     if (reserved) rmSync(target, { force: true });
     throw asStoreError(thrown);
+  } finally {
+    underWay.delete(partial);
   }
 }
 
@@ -47,6 +60,67 @@ function reserve(target: string): boolean {
       next: "Give another path, or { overwrite: true }",
       cause,
     });
+  }
+}
+
+/** What backups of processes that died have begun to write; in a container the one before had the number of this one. */
+function removeLeftovers(target: string): void {
+  const folder = dirname(target);
+  const start = `${basename(target)}-partial-`;
+  for (const name of readdirSync(folder)) {
+    if (!name.startsWith(start)) continue;
+    const [, own, pid, thread] = /^((\d+)-(\d+)-\d+)(-wal|-shm|-journal)?$/.exec(name.slice(start.length)) ?? [];
+    if (pid === undefined) continue;
+    const isMine = Number(pid) === process.pid && Number(thread) === threadId;
+    const isLeft = isMine ? !underWay.has(`${target}-partial-${own}`) : !isRunning(Number(pid));
+    if (isLeft) rmSync(join(folder, name), { force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (thrown) {
+    return !(thrown instanceof Error && "code" in thrown && thrown.code === "ESRCH");
+  }
+}
+
+/** A writer would go on in a file without a name. */
+function refuseItself(db: Database.Database, target: string): void {
+  if (db.memory || !existsSync(target)) return;
+  const [own, other] = [statSync(db.name), statSync(target)];
+  if (own.dev !== other.dev || own.ino !== other.ino) return;
+  throw new StatewrightError("invalid_option", {
+    what: `the backup would take the place of "${target}", the very file that it copies`,
+    next: "Give another path",
+  });
+}
+
+/**
+ * A log that lies beside a file is read into whatever stands under its name. The one of the file that was there, as a killed
+ * process leaves it, goes into that file first. Throws `store_locked` while somebody has it open.
+ */
+function endLog(target: string): void {
+  const logs = ["-wal", "-shm", "-journal"].map((suffix) => target + suffix);
+  if (!logs.some((log) => existsSync(log))) return;
+  if (existsSync(target)) takeLogIn(target);
+  for (const log of logs) rmSync(log, { force: true });
+}
+
+function takeLogIn(target: string): void {
+  const file = new Database(target, { timeout: 0 });
+  try {
+    file.pragma("journal_mode = DELETE");
+  } catch (cause) {
+    // What is no database, or a broken one, has nothing to lose.
+    if (!isBusy(cause)) return;
+    throw new StatewrightError("store_locked", {
+      what: `"${target}" is open, and a backup would take it away under whoever has it`,
+      next: "Close it there, or give another path",
+      cause,
+    });
+  } finally {
+    file.close();
   }
 }
 

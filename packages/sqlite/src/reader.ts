@@ -186,7 +186,15 @@ const runColumns =
   runIsIntact +
   ", ";
 
-const runTables = " FROM runs r CROSS JOIN threads t ON t.key = r.thread CROSS JOIN branches b ON b.key = r.branch";
+const runTables = " FROM runs r" + tablesOfRun("");
+
+/** A run's thread and branch, where runs are read by an index. */
+function tablesOfRun(index: string): string {
+  const by = index === "" ? "" : " INDEXED BY " + index;
+  return by + " CROSS JOIN threads t ON t.key = r.thread CROSS JOIN branches b ON b.key = r.branch";
+}
+
+const ofThread = " WHERE r.thread = (SELECT key FROM threads WHERE id = @thread)";
 
 const runFilter =
   " AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR r.name = @name)" +
@@ -362,12 +370,19 @@ export function createReader(
     runColumns + statusAsRead + " AS status" + runTables + " WHERE true" + runFilter,
   );
   const runsOfThread = db.prepare<[RunParameters], RunColumns>(
+    runColumns + statusAsRead + " AS status FROM runs r" + tablesOfRun("runs_of_thread") + ofThread + runFilter,
+  );
+  const unfinishedOfThread = db.prepare<[RunParameters], RunColumns>(
     runColumns +
       statusAsRead +
-      " AS status" +
-      runTables +
-      " WHERE r.thread = (SELECT key FROM threads WHERE id = @thread)" +
+      " AS status FROM runs r" +
+      tablesOfRun("unfinished_runs") +
+      ofThread +
+      " AND r.status NOT IN ('done', 'cancelled')" +
       runFilter,
+  );
+  const runOfName = db.prepare<[RunParameters], RunColumns>(
+    runColumns + statusAsRead + " AS status" + runTables + ofThread + " AND r.name = @name" + runFilter,
   );
   const runsByStatus = db.prepare<[RunParameters], RunColumns>(
     runColumns + statusAsRead + " AS status" + runTables + " WHERE " + storedIn + runFilter,
@@ -667,6 +682,17 @@ export function createReader(
     return checkedColumns(thread, newestBetween.get(keyAt(line, 0), keyAt(line, largestCheckpoint), 1));
   }
 
+  function listOfThread(key: string | undefined, wanted: readonly RunStatus[] | undefined): typeof runsOfThread {
+    if (key !== undefined) return runOfName;
+    const mayBeOver = wanted === undefined || wanted.some((status) => status === "done" || status === "cancelled");
+    return mayBeOver ? runsOfThread : unfinishedOfThread;
+  }
+
+  function listOfAll({ graph }: RunFilter, wanted: readonly RunStatus[] | undefined): typeof runsOfThread {
+    if (wanted !== undefined) return runsByStatus;
+    return graph === undefined ? runList : runsByGraph;
+  }
+
   return {
     seals: sealsOf,
     secret: (thread) => secretOf.get(thread),
@@ -728,14 +754,7 @@ export function createReader(
         .map(({ name, from, head }) => ({ name, from: from ?? undefined, head: head ?? from ?? undefined })),
     runs: (filter, wanted, dead) => {
       const { thread, key, before } = filter;
-      const list =
-        thread !== undefined
-          ? runsOfThread
-          : wanted !== undefined
-            ? runsByStatus
-            : filter.graph !== undefined
-              ? runsByGraph
-              : runList;
+      const list = thread === undefined ? listOfAll(filter, wanted) : listOfThread(key, wanted);
       const parameters = {
         ...listParameters(filter, wanted, dead),
         thread: thread ?? null,

@@ -96,6 +96,9 @@ export const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX runs_by_status ON runs (status)`,
     `CREATE INDEX runs_by_graph ON runs (graph, started)`,
     `CREATE INDEX queued_runs ON runs (thread) WHERE status = 'queued'`,
+    // The newest runs of a thread, and those that are not over, are found however many it has had.
+    `CREATE INDEX runs_of_thread ON runs (thread)`,
+    `CREATE INDEX unfinished_runs ON runs (thread) WHERE status NOT IN ('done', 'cancelled')`,
     `CREATE UNIQUE INDEX runs_by_name ON runs (thread, name) WHERE name IS NOT NULL`,
     `CREATE TABLE run_metadata (
   run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,

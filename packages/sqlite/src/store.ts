@@ -44,7 +44,7 @@ import { createWriter, type DeferredClaim, forgetLine, type Held, type Writer } 
 export interface SqliteStore extends Store {
   /**
    * Write a copy of the file, as of one moment, while writers go on. Throws `store_exists` for a file that is there, unless
-   * it may be overwritten.
+   * it may be overwritten, and `store_locked` while somebody has that file open.
    */
   backup(path: string, options?: BackupOptions): Promise<void>;
   /** Look at every row of a thread, or of all: each chain of checkpoints from its anchor on, each sum. */
@@ -228,7 +228,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
       told: (failure) => {
         forget(commit, failure);
         told(failure, queued);
-        if (untilNamed > 0 && --untilNamed === 0) copyLog(db, world, "PASSIVE");
+        if (untilNamed > 0 && --untilNamed === 0 && !copyLog(db, world, "PASSIVE")) untilNamed = commitsUntilNamed;
       },
     });
   }
@@ -319,7 +319,10 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     branch: async (fork: BranchWrite) => {
       checkId("thread", fork.thread);
       checkId("branch", fork.branch);
-      return await write(fork.thread, () => writer.branch(fork, letGoAt(fork.thread)));
+      return await write(fork.thread, () => {
+        refuseDeferred(fork.thread);
+        return writer.branch(fork, letGoAt(fork.thread));
+      });
     },
     enqueue: async (put: QueueWrite) => {
       checkId("thread", put.thread);
@@ -399,13 +402,19 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     delete: async (id) => {
       await write(
         id,
-        () => erasing(db, () => writer.remove(id, letGoAt(id))),
+        () => {
+          refuseDeferred(id);
+          erasing(db, () => writer.remove(id, letGoAt(id)));
+        },
         () => threads.delete(id),
       );
     },
     image: (id) => read(() => imageOf(id), id),
     insert: async (image) => {
-      await write(image.id, () => writer.insert(image));
+      await write(image.id, () => {
+        if (deferred.has(image.id)) throw storeRules.threadExists(image.id);
+        writer.insert(image);
+      });
     },
     prune: async (prune) => {
       const pieces = writer.prune(prune);
@@ -430,7 +439,8 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
         throw invalid("a store without encryption has no keys to rotate", "Open it with encryption: { keys }");
       const change = { reader, vault, sweeper };
       if (thread !== undefined) return await rotateThread(change, write, thread);
-      const threadRows = await rotateAll(change, write, (after) => read(() => verifier.threads(after)));
+      const until = await read(() => verifier.youngest());
+      const threadRows = await rotateAll(change, write, (after) => read(() => verifier.threads(after, until)));
       return threadRows + (await rotateItems(items, (work) => write(undefined, work)));
     },
     close: () => {
@@ -476,11 +486,15 @@ function closeDatabase(db: Database, world: World): void {
   db.close();
 }
 
-function copyLog(db: Database, world: World, how: "PASSIVE" | "TRUNCATE"): void {
+/** Whether all of it was: what somebody who reads an older state still needs stays in the log. */
+function copyLog(db: Database, world: World, how: "PASSIVE" | "TRUNCATE"): boolean {
   try {
-    db.pragma(how === "PASSIVE" ? "wal_checkpoint(PASSIVE)" : "wal_checkpoint(TRUNCATE)");
+    const sql = how === "PASSIVE" ? "wal_checkpoint(PASSIVE)" : "wal_checkpoint(TRUNCATE)";
+    const [copied] = db.pragma(sql) as readonly { readonly log: number; readonly checkpointed: number }[];
+    return copied !== undefined && copied.checkpointed >= copied.log;
   } catch (thrown) {
     world.log("warn", "the log could not be copied into the file", { error: asStoreError(thrown).message });
+    return false;
   }
 }
 

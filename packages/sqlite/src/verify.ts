@@ -18,8 +18,10 @@ const atOnce = 200;
 export interface Verifier {
   /** What SQLite finds of the file's own structure: pages, keys, indexes. Holds the event loop meanwhile. */
   structure(): readonly string[];
-  /** Ids of threads after `after`, in their order. */
-  threads(after: number): readonly { readonly key: number; readonly id: string }[];
+  /** The key of the youngest thread: those that are made later need not be looked at, and there may be no end of them. */
+  youngest(): number;
+  /** Some threads after `after`, up to `until`, in the order of their keys. */
+  threads(after: number, until: number): readonly { readonly key: number; readonly id: string }[];
   /** Look at the items of the long-term store. */
   items(read: Read, fault: (fault: Fault) => void): Promise<void>;
   /** Look at one thread; gives how much it has. Throws `unknown_thread`. */
@@ -46,9 +48,10 @@ export function createVerifier(
     readonly longTerm: Pick<LongTermTable, "check">;
   },
 ): Verifier {
-  const page = db.prepare<[number, number], { key: number; id: string }>(
-    "SELECT key, id FROM threads WHERE key > ? ORDER BY key LIMIT ?",
+  const page = db.prepare<[number, number, number], { key: number; id: string }>(
+    "SELECT key, id FROM threads WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
   );
+  const youngest = db.prepare<[], number | null>("SELECT max(key) FROM threads").pluck();
   const ids = db
     .prepare<[number, number, number], number>(
       "SELECT key & 0xffffff FROM checkpoints WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
@@ -107,7 +110,8 @@ export function createVerifier(
       (db.pragma("integrity_check(20)") as readonly { readonly integrity_check: string }[])
         .map(({ integrity_check: found }) => found)
         .filter((found) => found !== "ok"),
-    threads: (after) => page.all(after, atOnce),
+    youngest: () => youngest.get() ?? 0,
+    threads: (after, until) => page.all(after, until, atOnce),
     items: async (read, fault) => {
       for (let after: number | undefined = 0; after !== undefined; ) {
         const from: number = after;
@@ -205,9 +209,10 @@ export async function verifyStore(verifier: Verifier, read: Read, thread: string
   if (thread === undefined) for (const what of await read(() => verifier.structure())) add({ what });
   if (thread === undefined) await verifier.items(read, add);
   if (thread !== undefined) await look(thread);
+  const until = await read(() => verifier.youngest());
   for (let after = 0; thread === undefined; ) {
     const from = after;
-    const page = await read(() => verifier.threads(from));
+    const page = await read(() => verifier.threads(from, until));
     const last = page.at(-1);
     if (last === undefined) break;
     after = last.key;

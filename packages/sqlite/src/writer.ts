@@ -185,9 +185,9 @@ export function createWriter(
   const take = db
     .prepare<[number, number], number>("UPDATE threads SET owner = ?, epoch = epoch + 1 WHERE key = ? RETURNING epoch")
     .pluck();
-  const takeUnchanged = db.prepare<[number, number, number, number, number, number]>(
+  const takeUnchanged = db.prepare<[number, number, string, number, number, number, number]>(
     "UPDATE threads SET owner = ?, epoch = epoch + 1" +
-      " WHERE key = ? AND epoch = ? AND owner IS NULL AND seq = ? AND checkpoint = ? AND updated = ?",
+      " WHERE key = ? AND id = ? AND epoch = ? AND owner IS NULL AND seq = ? AND checkpoint = ? AND updated = ?",
   );
   const advance = db.prepare<[number, number, number, number]>(
     "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
@@ -362,7 +362,8 @@ export function createWriter(
     if (self === undefined) return undefined;
     const state = threadState.get(thread);
     if (state === undefined) return request.mustExist === true ? undefined : deferNew(request);
-    if (state.owner !== null) return undefined;
+    // One that was taken in with its image has the epoch that any such has: it would not be told from another one.
+    if (state.owner !== null || state.epoch === 0) return undefined;
     const branch = request.branch ?? state.head;
     const line = reader.line(thread, branch);
     const key = graphKey.get(graph, version, shape);
@@ -376,7 +377,7 @@ export function createWriter(
       claim: claimOf(state, epoch, writer, there),
       take: () => {
         const { seq, checkpoint, updated } = state;
-        const taken = takeUnchanged.run(self, state.key, state.epoch, seq, checkpoint, updated);
+        const taken = takeUnchanged.run(self, state.key, thread, state.epoch, seq, checkpoint, updated);
         return taken.changes === 0 ? undefined : heldBy(thread, state, epoch, writer, there);
       },
     };

@@ -1,8 +1,11 @@
 /** Copies of a file that is written: by the store itself they are whole, by hand they may not be, and say so. */
-import { copyFileSync, existsSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { copyFileSync, existsSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import process from "node:process";
+import { threadId } from "node:worker_threads";
 import { type LogLevel, systemWorld } from "@statewright/core";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
+import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Child, startChild } from "./support/child.ts";
 import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
@@ -99,6 +102,50 @@ test("a backup takes no file's place unless it is asked to, and leaves nothing b
   expect(readdirSync(home.path).filter((name) => name.includes("partial"))).toEqual([]);
 });
 
+test("F5 a backup in the place of a file takes its log away, and is refused while a store has that file open", async () => {
+  const store = open(file);
+  await steps(store, "t", 40);
+  await store.backup(copy);
+  child = await startChild(copy);
+  const { epoch } = await child.claim("other");
+  await child.ask({ do: "step", thread: "other", epoch, id: 1 });
+  await expect(store.backup(copy, { overwrite: true })).rejects.toMatchObject({ code: "store_locked" });
+  await child.kill();
+  expect(existsSync(`${copy}-wal`)).toBe(true);
+
+  await store.backup(copy, { overwrite: true });
+  expect(existsSync(`${copy}-wal`)).toBe(false);
+  const restored = open(copy);
+  expect((await restored.threads()).map(({ id }) => id)).toEqual(["t"]);
+  expect(await itemsOf(restored, "t")).toEqual(numbers(40));
+  expect((await restored.verify()).faults).toEqual([]);
+});
+
+test("backups to one name at the same time are whole, and what a killed one has left is removed", async () => {
+  const store = open(file);
+  await steps(store, "t", 20);
+  child = await startChild(join(home.path, "other.db"));
+  const { pid } = child;
+  await child.kill();
+  // The process before in a container has had the number of this one; another thread of this one may be at it.
+  const [before, beside] = [`${process.pid}-${threadId}-999`, `${process.pid}-${threadId + 1}-1`];
+  for (const name of [`${pid}-0-1`, before, beside]) writeFileSync(`${copy}-partial-${name}`, "half");
+  await Promise.all([1, 2, 3].map(() => store.backup(copy, { overwrite: true })));
+  expect(await itemsOf(open(copy), "t")).toEqual(numbers(20));
+  const left = readdirSync(home.path).filter((name) => name.includes("partial"));
+  expect(left).toEqual([`${basename(copy)}-partial-${beside}`]);
+});
+
+test("a backup never takes the place of the file that it copies", async () => {
+  const store = open(file);
+  await steps(store, "t", 3);
+  symlinkSync(file, copy);
+  for (const path of [file, copy])
+    await expect(store.backup(path, { overwrite: true })).rejects.toMatchObject({ code: "invalid_option" });
+  store.close();
+  expect(await itemsOf(open(file), "t")).toEqual(numbers(3));
+});
+
 test("F5 a file that was copied without its log warns when it is opened, one with its log or closed does not", async () => {
   const store = open(file);
   await steps(store, "t", 20);
@@ -122,6 +169,21 @@ test("F5 a file that was copied without its log warns when it is opened, one wit
 
 test("F5 a young file that was copied without its log warns too", async () => {
   await steps(open(file), "t", 1);
+  copyFileSync(file, copy);
+  open(copy);
+  expect(warnings).toEqual([expect.stringContaining("copied without its log")]);
+});
+
+test("F5 the file comes to name its owner also where somebody read it when that was due", async () => {
+  open(file).close(); // the tables stand in it
+  const store = open(file);
+  const reader = new Database(file, { readonly: true });
+  reader.exec("BEGIN");
+  reader.prepare("SELECT count(*) FROM threads").get();
+  await steps(store, "t", 20);
+  reader.exec("COMMIT");
+  reader.close();
+  await steps(store, "u", 20);
   copyFileSync(file, copy);
   open(copy);
   expect(warnings).toEqual([expect.stringContaining("copied without its log")]);

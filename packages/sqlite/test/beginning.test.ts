@@ -62,6 +62,44 @@ test("what others have done on the thread meanwhile refuses the first commit, an
   expect(await store.verify()).toMatchObject({ faults: [] });
 });
 
+test("what others may do beside a run at work they may do before its first commit: that follows on what they left", async () => {
+  const keys = { now: ["a"] };
+  const encryption = { keys: () => keys.now.map((id) => ({ id, key: new Uint8Array(32).fill(id.charCodeAt(0)) })) };
+  const path = join(home.path, "sealed.db");
+  const [one, two] = [sqliteStore(path, { encryption }), sqliteStore(path, { encryption })];
+  const first = await one.claim({ ...graph, thread: "t" });
+  for (const id of [1, 2, 3]) await tell(one, { ...superstep("t", first, id), release: id === 3 });
+  const claim = await one.claim({ ...graph, thread: "t", begins: true });
+  keys.now = ["b", "a"];
+  expect(await two.rotate("t")).toBeGreaterThan(0);
+  expect(await two.prune({ thread: "t", keepLast: 1, merge: (rows) => rows })).toBe(2);
+  keys.now = ["b"];
+  await tell(one, superstep("t", claim, 4));
+  await expect(two.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
+  expect(await two.state("t", 4)).toMatchObject([{ channel: "items", deltas: { length: 4 } }]);
+  expect(await two.verify()).toMatchObject({ faults: [] });
+  one.close();
+  two.close();
+});
+
+test("a thread that was taken in from its image is not mistaken for another that took its place since", async () => {
+  for (const thread of ["x", "t"]) await tell(store, { ...superstep(thread, await begins(thread), 1), release: true });
+  const image = await store.image("t");
+  await store.delete("t");
+  await store.insert(image);
+  const late = await begins("t");
+  // Its rows get the places of the old ones, save those of its branch, which another thread has by then.
+  const again = async (): Promise<void> => {
+    await other.delete("t");
+    await other.branch({ thread: "x", branch: "b", from: 1, checkpoint: checkpoint(1), interrupts: [] });
+    await other.insert(image);
+  };
+  await expect(again()).rejects.toMatchObject({ code: "thread_busy" });
+  await tell(store, superstep("t", late, 2));
+  expect((await other.head("t"))?.id).toBe(2);
+  expect(await store.verify()).toMatchObject({ faults: [] });
+});
+
 test("a first commit that fails leaves the thread to be taken with the next one", async () => {
   const claim = await begins("t");
   const unfit = { ...superstep("t", claim, 1), after: 7 };

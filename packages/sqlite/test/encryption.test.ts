@@ -257,6 +257,26 @@ test("E49 keys are changed while a writer goes on, and the old one is not needed
   expect((await after.verify()).faults).toEqual([]);
 });
 
+test("a change of keys and a verify come to an end beside a writer that makes threads without end", async () => {
+  const before = open(old);
+  for (let no = 0; no < 10; no++) await before.claim({ ...graph, thread: `before-${no}` });
+  before.close();
+  const store = open(newest, old);
+  for (const work of [() => store.rotate(), () => store.verify()]) {
+    let isOver = false;
+    let made = 0;
+    const first = (await store.threads()).length;
+    const ended = work().finally(() => {
+      isOver = true;
+    });
+    for (; !isOver && made < 500; made++) await store.claim({ ...graph, thread: `thread-${first + made}` });
+    await ended;
+    expect(made).toBeLessThan(500);
+  }
+  expect(await store.rotate()).toBe(0);
+  store.close();
+});
+
 test("E49 a writer that holds its thread writes with the newest key as soon as it is given", async () => {
   let ring = [old];
   const store = openWith(() => ring);

@@ -4,12 +4,14 @@ import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterAll, expect, test } from "vitest";
 import { change, tablesOf } from "./support/file.ts";
+import { graph, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 const home = folder();
 afterAll(home.remove);
 
-const page = readFileSync(join(import.meta.dirname, "../../../docs/file-format.md"), "utf8");
+const docs = join(import.meta.dirname, "../../../docs");
+const page = readFileSync(join(docs, "file-format.md"), "utf8");
 
 test("every table and column of the schema stands on the page, with its type and in its order, and no other", () => {
   const file = join(home.path, "agent.db");
@@ -35,4 +37,21 @@ test("every table and column of the schema stands on the page, with its type and
     ),
   );
   expect(written).toEqual(found);
+});
+
+test("what the docs ask the file in SQL has answers, also in a file that is encrypted", async () => {
+  const asked = ["file-format.md", "operating.md"].flatMap((name) =>
+    [...readFileSync(join(docs, name), "utf8").matchAll(/^.*(SELECT [^";\n]+ FROM history [^";\n]+)/gm)].map(
+      ([, sql = ""]) => sql,
+    ),
+  );
+  expect(asked).toHaveLength(2);
+  const file = join(home.path, "asked.db");
+  const store = sqliteStore(file, { encryption: { keys: () => [{ id: "one", key: new Uint8Array(32) }] } });
+  const claim = await store.claim({ ...graph, thread: "t7" });
+  for (const id of [1, 2]) await tell(store, superstep("t7", claim, id));
+  store.close();
+  const [history = [], threads = []] = change(file, (db) => asked.map((sql) => db.prepare(sql).raw().all()));
+  expect(history).toHaveLength(2);
+  expect(threads).toEqual([["t7", 2, expect.any(Number)]]);
 });

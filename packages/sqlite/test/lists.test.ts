@@ -35,7 +35,7 @@ test("of many runs, those of a status, of a graph, of a time, of a key and of a 
   home.remove();
 });
 
-test("E66 E62 lists by metadata, the looks of an engine and retention find their rows by an index: no plan scans a table", () => {
+test("E66 E62 lists by metadata, the looks of an engine and retention find their rows by an index: no plan scans a table, and runs of a thread are not sorted", () => {
   const home = folder();
   const file = join(home.path, "agent.db");
   sqliteStore(file, { durability: "normal" }).close();
@@ -58,7 +58,11 @@ test("E66 E62 lists by metadata, the looks of an engine and retention find their
     eraser: createEraser(watched),
     effects: createEffectRows(watched),
   });
-  const concerned = ["run_metadata", "threads_with_queue", "r.status = @stored", "once_effects", "branches_by_origin"];
+  const inOrder = ["runs_of_thread", "unfinished_runs"];
+  const concerned = [
+    ...["run_metadata", "threads_with_queue", "r.status = @stored", "once_effects", "branches_by_origin"],
+    ...inOrder,
+  ];
   for (const part of concerned) {
     const found = asked.filter((sql) => sql.includes(part));
     expect([part, found.length > 0]).toEqual([part, true]);
@@ -71,6 +75,8 @@ test("E66 E62 lists by metadata, the looks of an engine and retention find their
           /^SCAN (?!.*(VIRTUAL TABLE|CONSTANT|USING INDEX threads_with_queue|\(subquery))/.test(detail),
         );
       expect([sql, scans]).toEqual([sql, []]);
+      const sorts = steps.filter(({ detail }) => detail.includes("TEMP B-TREE"));
+      if (inOrder.includes(part)) expect([sql, sorts]).toEqual([sql, []]);
     }
   }
   db.close();

@@ -42,6 +42,8 @@ function allOf(schemas: readonly Schema[]): Schema {
       vendor: "statewright",
       validate: (value) => {
         const parsed = schemas.map((schema) => schema["~standard"].validate(value));
+        const later = parsed.find((each) => each instanceof Promise);
+        if (later !== undefined) return later;
         const issues = parsed.flatMap((each) => (each instanceof Promise ? [] : (each.issues ?? [])));
         if (issues.length > 0) return { issues };
         return { value: Object.assign({}, ...parsed.map((each) => ("value" in each ? each.value : {}))) as unknown };

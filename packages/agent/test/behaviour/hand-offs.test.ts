@@ -304,6 +304,16 @@ describe("what agents of a team keep of their own", () => {
     expect(nodes).toEqual(["b_tools", "b", "a_tools", "a", ""]);
   });
 
+  test("a context of one of them that answers later is no context of the team", async () => {
+    const later = z.string().refine((user) => Promise.resolve(user !== "Ann"));
+    const model = scriptedModel([say("Hi.")]);
+    const a = createAgent({ name: "a", model, context: defineContext({ plan: z.string() }) });
+    const b = createAgent({ name: "b", model, context: defineContext({ user: later }) });
+    const office = team({ name: "t", agents: [a, b] });
+    const { result } = office.run({ input: "Go.", context: { user: "Ann", plan: "free" } });
+    await expect(result).rejects.toMatchObject({ code: "async_schema" });
+  });
+
   test("the output of the agent that the conversation ends with", async () => {
     const a = createAgent({ name: "a", model: scriptedModel([call("transfer_to_b", {})]), tools: [handoff("b")] });
     const b = createAgent({

@@ -15,7 +15,9 @@ import {
   START,
   StatewrightError,
   subgraph,
+  type ToolRegistry,
   textOf,
+  toolRegistry,
 } from "@statewright/core";
 import {
   call,
@@ -41,6 +43,7 @@ const final = (item: string, count: number) => call("final_answer", { item, coun
 const roles = (messages: readonly Message[]) => messages.map(({ role }) => role);
 const order = { item: "lamp", count: 2 };
 
+const described = { description: "Takes its name.", input: z.object({}), run: () => "" };
 const look = defineTool({
   name: "look",
   description: "Looks something up.",
@@ -182,15 +185,25 @@ describe("an agent with an output", () => {
   });
 
   test("no tool of its may have the name of the final call", () => {
-    const taken = defineTool({
-      name: "final_answer",
-      description: "Takes its name.",
-      input: z.object({}),
-      run: () => "",
-    });
+    const taken = defineTool({ ...described, name: "final_answer" });
     expect(() => createAgent({ name: "clerk", model: scriptedModel([]), tools: [taken], output: Order })).toThrow(
       /final_answer/,
     );
+  });
+
+  test("no tool is shown to a provider under the name of the final call, whenever the alias is given", () => {
+    const agentOf = (registry: ToolRegistry) =>
+      createAgent({ name: "clerk", model: scriptedModel([]), tools: registry, output: Order });
+    const before = toolRegistry([look]).alias("acme", "look", "final_answer");
+    const says = 'invalid_tool: for models of "acme" the tool "look" has the name "final_answer"';
+    expect(() => agentOf(before)).toThrow(says);
+    const after = toolRegistry([look]);
+    agentOf(after);
+    expect(() => after.alias("acme", "look", "final_answer")).toThrow(says);
+    const named = defineTool({ ...described, name: "final_answer" });
+    for (const add of [() => after.register(named), () => after.replace(named), () => after.replaceAll([look, named])])
+      expect(add).toThrow('invalid_tool: a tool has the name "final_answer"');
+    expect(after.names()).toEqual(["look"]);
   });
 
   test("has none when it ends in another way, and the result says how", async () => {
@@ -639,4 +652,20 @@ describe("an output survives a crash at every event", () => {
     while ((await crashedAt(nth)) !== "ended before") nth += 1;
     expect(nth).toBeGreaterThan(20);
   });
+});
+
+test("an output schema that answers later fails the run in both strategies: the model is not told to mend it", async () => {
+  const item = z.string().refine((name) => Promise.resolve(name !== ""));
+  const answers = { tool: [call("final_answer", { item: "lamp" })], native: say('{"item":"lamp"}') };
+  for (const strategy of ["tool", "native"] as const) {
+    const model = native([answers[strategy]]);
+    const agent = createAgent({ name: "later", model, output: { schema: z.object({ item }), strategy } });
+    const error: unknown = await agent.run({ input: "go" }).result.catch((thrown: unknown) => thrown);
+    expect(isStatewrightError(error, "async_schema"), String(error)).toBe(true);
+    expect(model.requests).toHaveLength(1);
+  }
+  const seen = z.object({ item: z.string().refine(async () => true) });
+  expect(() => createAgent({ name: "later", model: native([]), output: seen })).toThrow(
+    "async_schema: the output schema",
+  );
 });

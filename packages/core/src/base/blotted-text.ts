@@ -95,7 +95,7 @@ function isAcross(border: number): (place: Place) => boolean {
 }
 
 /** Where the longest end of the text begins that could be the beginning of a secret; its length where none could. */
-function openFrom(text: string, secrets: readonly string[]): number {
+export function openFrom(text: string, secrets: readonly string[]): number {
   let open = text.length;
   for (const secret of secrets) {
     const first = secret.charAt(0);
@@ -108,13 +108,14 @@ function openFrom(text: string, secrets: readonly string[]): number {
   return open;
 }
 
-interface Place {
+/** Where a secret stands. */
+export interface Place {
   readonly start: number;
   end: number;
 }
 
 /** Where secrets stand, in order; those that overlap are one. */
-function placesIn(text: string, secrets: readonly string[]): readonly Place[] {
+export function placesIn(text: string, secrets: readonly string[]): readonly Place[] {
   const all: Place[] = [];
   for (const secret of secrets) {
     let last: Place | undefined;

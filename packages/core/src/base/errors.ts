@@ -15,6 +15,7 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   invalid_state: "definition",
   invalid_tool: "definition",
   invalid_option: "definition",
+  async_schema: "definition",
   invalid_id: "input",
   invalid_input: "input",
   invalid_context: "input",
@@ -78,6 +79,7 @@ export type ErrorCode =
   | "invalid_state"
   | "invalid_tool"
   | "invalid_option"
+  | "async_schema"
   | "invalid_id"
   | "invalid_input"
   | "invalid_context"

@@ -30,8 +30,8 @@ export const deepestLevel = 500;
 /** How much text one value may hold, in characters, where nothing else is said: 64 Mi. A larger one is refused before it is made into text. */
 export const largestValue: number = 64 * 2 ** 20;
 
-/** What holds a value when it is saved adds a few levels of its own. */
-const deepestData = deepestLevel - 20;
+/** So many levels may have what is saved of a value, which the engine makes around it: it adds a few of its own. */
+export const deepestSaved: number = deepestLevel + 20;
 
 /**
  * Freeze a value and all that it holds, entries of maps and sets too. Typed arrays cannot be frozen, and a frozen regular
@@ -53,7 +53,7 @@ const fewObjects = 8;
 
 function freezeFrom(value: unknown, level: number, walk: FreezeWalk): void {
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || value instanceof RegExp) return;
-  if (level > deepestLevel) return;
+  if (level > deepestSaved) return;
   const wasFrozen = Object.isFrozen(value);
   if (wasFrozen) {
     // Somebody else's Object.freeze, such as that of a read-only schema, goes one level deep: look inside once.
@@ -187,12 +187,12 @@ const leaves: ReadonlySet<unknown> = new Set([
 
 /**
  * Tell whether a value is plain data all through: no function, no symbol, no class, nothing too deep,
- * so that saving it cannot fail. What is not may still be savable: the codec decides.
+ * so that saving it cannot fail. What is not may still be savable: the codec decides. `above` is how many levels it stands in.
  */
-export function isData(value: unknown): boolean {
+export function isData(value: unknown, above: number = 0): boolean {
   try {
     charactersLeft = largestValue;
-    return isDataFrom(value, 0);
+    return isDataFrom(value, above);
   } catch {
     // A getter or a proxy threw.
     return false;
@@ -209,7 +209,7 @@ function isDataFrom(value: unknown, level: number): boolean {
   }
   if (typeof value !== "object") return typeof value !== "function" && typeof value !== "symbol";
   if (value === null) return true;
-  if (level >= deepestData) return false;
+  if (level >= deepestLevel) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Array.prototype) {
     for (const item of value as readonly unknown[]) if (!isDataFrom(item, level + 1)) return false;
@@ -245,7 +245,7 @@ function isJsonFrom(value: unknown, level: number): boolean {
   if (typeof value === "number") return Number.isFinite(value) && !Object.is(value, -0);
   if (typeof value !== "object") return typeof value === "boolean";
   if (value === null) return true;
-  if (level >= deepestData) return false;
+  if (level >= deepestLevel) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Array.prototype) {
     const list = value as readonly unknown[];

@@ -5,8 +5,9 @@
 import { blot, blotted, blottedPiece, blottedStream, shortestSecret, type TextStream } from "./blotted-text.ts";
 import { errorCodes } from "./errors.ts";
 import type { SecretSource } from "./injection.ts";
-import { deepestLevel, isPlainObject } from "./json.ts";
+import { deepestSaved, isPlainObject } from "./json.ts";
 import { renamedKeys } from "./renamed-keys.ts";
+import { withoutSplit } from "./split-secrets.ts";
 
 /** What a run knows of its secrets. */
 export interface Mask {
@@ -22,6 +23,8 @@ export interface Mask {
   readonly uncommonStream: () => TextStream;
   /** The texts that are looked for; none while no secret is known. */
   readonly texts: () => readonly string[];
+  /** Those that `hideUncommon` looks for. */
+  readonly uncommonTexts: () => readonly string[];
 }
 
 /** A text as short as this, or one word or a few of letters alone, may be a key, a kind, or a part of an image by chance. */
@@ -60,6 +63,7 @@ export function createMask(): Mask {
       known.size === 0 ? value : (hideFrom(value, { ...secrets, isPartial: true }, new Map(), 0) as typeof value),
     uncommonStream: () => blottedStream(() => secrets.anywhere),
     texts: () => secrets.inTexts,
+    uncommonTexts: () => secrets.anywhere,
   };
 }
 
@@ -100,7 +104,7 @@ function seen<Found>(found: Found, mask: Mask): Found {
 function hideFrom(value: unknown, secrets: Secrets, seen: Map<unknown, unknown>, level: number): unknown {
   if (typeof value === "string")
     return secrets.isPartial === true ? blottedPiece(value, secrets.inTexts).told : blotted(value, secrets.inTexts);
-  if (typeof value !== "object" || value === null || level > deepestLevel) return value;
+  if (typeof value !== "object" || value === null || level > deepestSaved) return value;
   if (seen.has(value)) return seen.get(value);
   seen.set(value, value);
   const hidden = hideInside(value, secrets, seen, level);
@@ -115,8 +119,9 @@ function hideInside(value: object, secrets: Secrets, seen: Map<unknown, unknown>
   const bare = (item: unknown): unknown =>
     hideFrom(item, { inTexts: secrets.anywhere, anywhere: secrets.anywhere }, new Map(), level + 1);
   if (Array.isArray(value)) {
-    const items = value.map(within);
-    return items.some((item, index) => item !== value[index]) ? items : value;
+    const whole = withoutSplit(value, secrets.inTexts);
+    const items = whole.map(within);
+    return whole !== value || items.some((item, index) => item !== value[index]) ? items : value;
   }
   if (value instanceof Map) {
     const keys = apart([...value.keys()], within);

@@ -45,10 +45,18 @@ export function isSchema(value: unknown): value is Schema {
   return typeof standard === "object" && standard !== null && "validate" in standard;
 }
 
-/** What parsing gives: the output, or the issues and, where the schema or the value threw, what was thrown. */
+/**
+ * What parsing gives: the output, or the issues and, where the schema or the value threw, what was thrown. `isAsync` says
+ * that the schema answered with a promise: nothing is known of the value then.
+ */
 export type ParseResult<Output> =
   | { readonly ok: true; readonly value: Output }
-  | { readonly ok: false; readonly issues: readonly SchemaIssue[]; readonly cause?: unknown };
+  | {
+      readonly ok: false;
+      readonly issues: readonly SchemaIssue[];
+      readonly cause?: unknown;
+      readonly isAsync?: true;
+    };
 
 /** Parse `value`: the output, or the issues. A schema that answers with a promise is refused as an issue, and so is one that throws. */
 export function parseWith<Output>(
@@ -68,6 +76,7 @@ export function parseWith<Output>(
     return {
       ok: false,
       issues: [{ path: "", message: "the schema validates asynchronously; use one that answers at once" }],
+      isAsync: true,
     };
   }
   if (result.issues === undefined) return { ok: true, value: result.value };
@@ -78,16 +87,23 @@ function threw(cause: unknown): Extract<ParseResult<never>, { ok: false }> {
   return { ok: false, issues: [{ path: "", message: `it cannot be read: ${describeThrown(cause)}` }], cause };
 }
 
-/** A zod schema whose own code throws answers with a promise, as if it were asynchronous: asked again, it tells what was thrown. */
+/**
+ * A zod schema whose own code throws answers with a promise, as if it were asynchronous: asked again, it tells what was
+ * thrown. Code that zod makes for an object would stumble over the promise of a part before zod says what it is.
+ */
 function thrownBy(schema: object, value: unknown): { readonly cause: unknown } | undefined {
   if (!("safeParse" in schema) || typeof schema.safeParse !== "function") return undefined;
   try {
-    schema.safeParse(value);
+    schema.safeParse(value, { jitless: true });
     return undefined;
   } catch (cause) {
     return isAsynchronous(cause) ? undefined : { cause };
   }
 }
+
+/** Those of zod 4, and of zod 3 for a refinement, a transform and a promise. */
+const asynchronousWords =
+  /^(?:(?:Encountered Promise|Async refinement encountered|Asynchronous transform encountered) during synchronous parse|Synchronous parse encountered promise)/;
 
 /**
  * What zod throws for a schema that cannot answer at once, known by its words: its class would bring the whole of zod into
@@ -95,7 +111,7 @@ function thrownBy(schema: object, value: unknown): { readonly cause: unknown } |
  */
 function isAsynchronous(thrown: unknown): boolean {
   try {
-    return thrown instanceof Error && thrown.message.startsWith("Encountered Promise during synchronous parse");
+    return thrown instanceof Error && asynchronousWords.test(thrown.message);
   } catch {
     return false;
   }
@@ -157,10 +173,10 @@ export function objectOf(shape: Readonly<Record<string, Schema>>): Schema {
         for (const [name, schema] of parts) {
           const part = parseWith(schema, Object.hasOwn(value, name) ? value[name] : undefined);
           if (part.ok && part.value !== undefined) parsed[name] = part.value;
-          if (!part.ok)
-            issues.push(
-              ...part.issues.map((issue) => ({ message: issue.message, path: [name, ...pathOf(issue.path)] })),
-            );
+          if (part.ok) continue;
+          const found = part.issues.map((issue) => ({ message: issue.message, path: [name, ...pathOf(issue.path)] }));
+          if (part.isAsync === true) return Promise.resolve({ issues: found });
+          issues.push(...found);
         }
         return issues.length > 0 ? { issues } : { value: parsed };
       },

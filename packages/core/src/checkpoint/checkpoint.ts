@@ -29,12 +29,14 @@ export type CheckpointSource = "input" | "step" | "update" | "fork" | "interrupt
 
 /**
  * Who called an inner graph: the task of the graph around it (of a tool's call the task, a colon and the call's place in its
- * message), the checkpoint that decided that task, and the nodes and tools that lead here, as `outer.research`.
+ * message), the checkpoint that decided that task, and the nodes and tools that lead here, as `outer.research`; and the name
+ * of the graph that was called.
  */
 export interface Caller {
   readonly task: string;
   readonly checkpoint: number | undefined;
   readonly within: string;
+  readonly graph?: string;
 }
 
 /** Where control stands: the machine's state value, what runs next, and the joins that are half full. */

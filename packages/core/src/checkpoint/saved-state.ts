@@ -3,7 +3,7 @@
  * and the way back.
  */
 import type { Channel } from "../state/channel.ts";
-import { type Codec, isPlainText } from "../state/codec.ts";
+import { type Codec, encodeAround, isPlainText } from "../state/codec.ts";
 import { applyDelta, type Delta } from "../state/delta.ts";
 import type { DeltaRow } from "./checkpoint.ts";
 import type { ChannelRows } from "./store.ts";
@@ -123,7 +123,7 @@ export function textOf(codec: Codec, channel: string, delta: Delta): string {
     case "replace":
       return codec.encode(delta.value, what);
     case "patch":
-      return codec.encode(delta.patches, what);
+      return encodeAround(codec, delta.patches, what);
     case "clear":
       return "null";
   }

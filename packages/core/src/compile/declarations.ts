@@ -1,4 +1,6 @@
 /** What was declared as nodes and edges, looked at as a program without types may give it: every problem, none of them twice. */
+
+import { checkAnswersAtOnce } from "../base/async-schema.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
 import { checkEffect, checkOptions, optionNames } from "../base/options.ts";
@@ -36,6 +38,7 @@ export function nodeProblems(node: string, declared: unknown): readonly GraphPro
     const made = isPlainObject(declared["registry"]) && Array.isArray(declared["middleware"]);
     return made ? [] : [wrong(`the tool node "${node}" was not made by toolNode`, "give toolNode({ tools })")];
   }
+  if (kind === "task") checkAnswersAtOnce(declared["input"], `the input of the task node "${node}"`, { node });
   const problems: GraphProblem[] = [];
   if (typeof declared["run"] !== "function")
     problems.push(wrong(`the run of the node "${node}" is ${describeValue(declared["run"])}`, "give a function"));
@@ -146,6 +149,7 @@ export function checkGraphOptions(options: unknown): void {
     });
   }
   for (const [option, schema] of Object.entries({ input, output })) {
+    checkAnswersAtOnce(schema, `the ${option} of ${graph}`);
     if (schema === undefined || isSchema(schema)) continue;
     throw new StatewrightError("invalid_option", {
       what: `the ${option} of ${graph} is ${describeValue(schema)}, which is not a schema`,

@@ -1,4 +1,6 @@
 /** Context: typed values that are given to a run, never saved, parsed on start and again on resume. */
+
+import { checkAnswersAtOnce } from "../base/async-schema.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import type { Injection } from "../base/injection.ts";
@@ -61,6 +63,7 @@ function checkShape(shape: unknown): void {
     });
   for (const [name, part] of Object.entries(shape)) {
     checkId("context name", name);
+    checkAnswersAtOnce(part, `the context value "${name}"`);
     if (isSchema(part)) continue;
     throw new StatewrightError("invalid_option", {
       what: `the context value "${name}" is not a schema`,

@@ -6,9 +6,9 @@ import { checkOptions, optionNames } from "../base/options.ts";
 import type { Message } from "../model/message.ts";
 import type { ArtifactStore } from "../tool/artifact.ts";
 import { checkLimits, type ResultLimits } from "../tool/artifact-limits.ts";
-import { checkFinalCall, type FinalCall } from "../tool/final-call.ts";
+import { checkFinalCall, type FinalCall, finalCallName } from "../tool/final-call.ts";
 import { checkMiddleware, type Middleware } from "../tool/middleware.ts";
-import { isRegistry, type ToolRegistry, toolRegistry } from "../tool/registry.ts";
+import { isRegistry, keepFree, type ToolRegistry, toolRegistry } from "../tool/registry.ts";
 import type { Tool } from "../tool/tool.ts";
 import type { AgentEnds } from "./node.ts";
 
@@ -138,7 +138,8 @@ export function toolNode<State extends { readonly messages: readonly Message[] }
   checkArtifacts(options.artifacts);
   checkMiddleware(middleware);
   const registry = isRegistry(tools) ? tools : toolRegistry(tools);
-  checkFinalCall(options.final, registry.names());
+  checkFinalCall(options.final);
+  if (options.final !== undefined) keepFree(registry, finalCallName);
   return Object.freeze({
     kind: "tools",
     registry,

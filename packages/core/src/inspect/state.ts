@@ -28,7 +28,7 @@ export interface ThreadState<Types extends GraphTypes = GraphTypes> {
   readonly interrupts: readonly OpenInterrupt[];
   /** Questions of this checkpoint that wait no more. */
   readonly answered: readonly ClosedInterrupt[];
-  /** The status of the branch's newest run. */
+  /** The status of the branch's newest run that has begun; where none has, that of the newest in its queue. */
   readonly status: RunStatus | undefined;
 }
 
@@ -79,7 +79,8 @@ export async function getState<Types extends GraphTypes>(
   const row = await findCheckpoint(graph as Graph, { store, codec, thread, pageSize: 10 }, options);
   const rows = await store.state(thread, row.id);
   const { tasks } = codec.decode(row.control) as Control;
-  const isHead = (await store.head(thread, row.branch))?.id === row.id;
+  const head = await store.head(thread, row.branch);
+  const isHead = head?.id === row.id;
   const asked = (await store.interrupts(thread, row.branch)).filter(({ step }) => step === row.step);
   return {
     state: Object.freeze(restoreState(graph.state.channels, codec, rows)) as Types["state"],
@@ -89,18 +90,31 @@ export async function getState<Types extends GraphTypes>(
     next: tasks.length === 0 ? [END] : [...new Set(tasks.map((task) => task.node))],
     interrupts: isHead ? asked.filter(isOpen).map((question) => openInterrupt({ codec }, question)) : [],
     answered: asked.filter((question) => !isOpen(question)).map((question) => closedInterrupt(codec, question)),
-    status: (await newestRun(store, thread, row.branch))?.status,
+    status: (await newestRun(store, thread, row.branch, head))?.status,
   };
 }
 
 /** The newest run of a branch: nearly always that of the thread, so that one row is read, however many there are. */
-async function newestRun(store: Store, thread: string, branch: string): Promise<RunRow | undefined> {
+async function newestRun(
+  store: Store,
+  thread: string,
+  branch: string,
+  head: CheckpointRow | undefined,
+): Promise<RunRow | undefined> {
+  let queued: RunRow | undefined;
   for (let before: RunRow | undefined, limit = 1; ; limit = 50) {
     const page: readonly RunRow[] = await store.runs({ thread, limit, ...(before === undefined ? {} : { before }) });
-    const found = page.find((run) => run.branch === branch);
+    const own = page.filter((run) => run.branch === branch);
+    const found = own.find((run) => !hasNotBegun(run, head));
+    queued ??= own[0];
     before = page.at(-1);
-    if (found !== undefined || before === undefined || page.length < limit) return found;
+    if (found !== undefined || before === undefined || page.length < limit) return found ?? queued;
   }
+}
+
+/** A run that stands in the queue, or was cancelled there: one that has begun has written the newest checkpoint, or has a start of its own. */
+function hasNotBegun({ id, status, startedAt, queuedAt }: RunRow, head: CheckpointRow | undefined): boolean {
+  return status === "queued" || (status === "cancelled" && startedAt === queuedAt && head?.run !== id);
 }
 
 function closedInterrupt(codec: Codec, row: InterruptRow): ClosedInterrupt {
@@ -124,7 +138,7 @@ async function findCheckpoint(
   const known = await mustExist(store, thread);
   const row = at === undefined ? await newest(read, branch, within) : await store.checkpoint(thread, at);
   if (row !== undefined) {
-    checkWriter(known, row, graph);
+    checkWriter(known, row, read.codec.decode(row.control) as Control, graph);
     return row;
   }
   const on = within === undefined ? `on the branch "${branch ?? "main"}"` : `of a call of "${within}"`;

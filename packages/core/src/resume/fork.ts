@@ -18,6 +18,7 @@ import { type Plan, planOf } from "../compile/plan.ts";
 import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { admitWrites } from "../run/admission.ts";
+import { partedBy } from "../run/given-messages.ts";
 import { readUpdate, type Write } from "../run/returns.ts";
 import { checkCodec, checkGraph, checkStore } from "../run/run-options.ts";
 import { foldEdit } from "../run/superstep.ts";
@@ -54,8 +55,8 @@ const names = optionNames<ForkOptions<GraphTypes>>({
  * Make a branch that goes on from a checkpoint; give it to `resume` as `branch`. For a checkpoint of an inner graph give
  * that graph; the branch is then one of the outermost, in which the call of the inner goes on from there. Questions that
  * were answered before the checkpoint keep their answers, those after it are asked again. Throws `unknown_thread`,
- * `unknown_checkpoint`, `graph_changed` for a graph that did not write it, `thread_exists` for a name that is taken, and what a
- * bad update throws.
+ * `unknown_checkpoint`, `graph_changed` for a graph that did not write it, `thread_exists` for a name that is taken,
+ * `thread_busy` while a run is at work on the thread, and what a bad update throws.
  */
 export async function fork<Types extends GraphTypes>(
   graph: Graph<Types>,
@@ -73,7 +74,7 @@ export async function fork<Types extends GraphTypes>(
   if (known === undefined) throw unknownThread(thread);
   const from = await store.checkpoint(thread, at);
   if (from === undefined) throw unknownCheckpoint(thread, at);
-  checkWriter(known, from, graph);
+  checkWriter(known, from, codec.decode(from.control) as Control, graph);
   const now = world.clock.now();
   const edited = await withEdit(graph as Graph, options, from, codec, now);
   const calls = await callsFrom(store, codec, thread, from);
@@ -124,6 +125,8 @@ async function withEdit<Types extends GraphTypes>(
   const before = Object.freeze(restoreState(channels, codec, saved));
   const plan = planOf(graph);
   const { state, deltas } = foldEdit(plan, before, update === undefined ? [] : readEdit(plan, codec, thread, update));
+  const parted = partedBy(plan, before, state);
+  if (parted !== undefined) throw partsCalls(plan, thread, parted);
   const rows = stateWriter(channels, codec, saved).rows(deltas, state);
   return {
     row: { ...copyOf(from, now).row, bytes: rows.reduce((sum, row) => sum + row.text.length, 0) },
@@ -160,6 +163,14 @@ function unfitEdit(plan: Plan, thread: string, update: unknown, cause: unknown):
     place: { ...place, thread },
     details: known?.details,
     cause,
+  });
+}
+
+function partsCalls({ graph }: Plan, thread: string, why: string): StatewrightError {
+  return new StatewrightError("invalid_update", {
+    what: `the update of a fork of the thread "${thread}" would part calls from their answers: ${why}`,
+    next: "Remove the message that calls as well, or fork from a checkpoint at which no call is open",
+    place: { graph: graph.name, thread },
   });
 }
 

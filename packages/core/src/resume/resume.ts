@@ -1,4 +1,5 @@
 /** `resume`: go on with a thread after a crash, a failure, or with the answers of people. */
+import { checkAnswered } from "../base/async-schema.ts";
 import { disregardPromises } from "../base/disregard.ts";
 import { describeThrown, isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import { checkId, freshId } from "../base/ids.ts";
@@ -17,7 +18,7 @@ import { launch } from "../run/launch.ts";
 import { openSession, release, unfinished, worldOf } from "../run/open.ts";
 import type { ResumeOptions, RunHandle, RunResult } from "../run/options.ts";
 import { readAnswer } from "../run/question-schema.ts";
-import { type Caller, holding } from "../run/queue.ts";
+import { aboutToTake, type Caller, holding } from "../run/queue.ts";
 import type { State } from "../run/returns.ts";
 import { openInterrupt, runRow } from "../run/run-facts.ts";
 import { checkRunOptions } from "../run/run-options.ts";
@@ -43,22 +44,22 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
   const world = worldOf(options);
   const thread = checkId("thread", options.thread);
   const runId = freshId("run_", world.random);
-  if (options.store === undefined) throw withoutStore(thread);
+  const { store } = options;
+  if (store === undefined) throw withoutStore(thread);
   return launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
-    const session = await openSession({
-      graph,
-      options,
-      thread,
-      runId,
-      events,
-      ...stops,
-      mustExist: true,
-      unfit: "parks",
-    });
-    const { saved } = session;
-    // An input that is to end this run may have been left in the queue by a process that died.
-    if (saved !== undefined && saved.claim.queued > 0) await heedQueue(session, saved);
-    return await holding(session, caller, () => goOn(session, options));
+    const opening = { graph, options, thread, runId, events, ...stops, mustExist: true, unfit: "parks" } as const;
+    const taken = aboutToTake(caller, store, thread);
+    let result: Promise<RunResult<State>>;
+    try {
+      const session = await openSession(opening);
+      const { saved } = session;
+      // An input that is to end this run may have been left in the queue by a process that died.
+      if (saved !== undefined && saved.claim.queued > 0) await heedQueue(session, saved);
+      result = holding(session, caller, () => goOn(session, options));
+    } finally {
+      taken();
+    }
+    return await result;
   });
 }
 
@@ -182,6 +183,7 @@ function answeredRow(
   const row = findQuestion(session, saved, asked, name);
   const parsed = readAnswer(session.plan, row, value);
   if (!parsed.ok) {
+    checkAnswered(parsed, `the question "${name}"`, placeOf(session, { node: row.node }));
     throw new StatewrightError("invalid_answer", {
       what: `the answer to "${name}" does not fit: ${issuesText(parsed.issues)}`,
       next: "Answer as the interrupt's schema says; the question stays open",
@@ -239,7 +241,7 @@ function findQuestion(session: Session, saved: Saved, { before: asked, listed }:
       open.length === 0
         ? session.control.tasks.length === 0
           ? "The run has finished and accepts none; give the thread a new input with run"
-          : "No question is open"
+          : "No question is open: resume without answers first, and answer what is asked then"
         : `Open questions are ${open.map((row) => `"${row.key}" (${row.id})`).join(", ")}`,
     place: placeOf(session),
     details: list,

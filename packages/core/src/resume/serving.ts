@@ -170,7 +170,8 @@ export function callersOf(
     launched,
     callerOf: (row) => {
       const [graph] = versionsOf(graphs, row.graph);
-      if (graph === undefined) return undefined;
+      // An input for a version that is not here yet is for those who have it.
+      if (graph === undefined || (row.status === "queued" && row.version > graph.version)) return undefined;
       const own = context === undefined ? {} : { context: context(row) };
       return { graph, options: { ...given, ...besides(options, graph), ...own }, host };
     },
@@ -181,7 +182,7 @@ export function callersOf(
 /** What a run is run with here. A graph that is not served, and a context that throws, are logged: the run is left alone. */
 export function callerOf(options: ServingOptions, host: RunHost, row: RunRow): SavingCaller | undefined {
   const { log } = worldOf(options);
-  const fields = { thread: row.thread, run: row.id, graph: row.graph };
+  const fields = { thread: row.thread, run: row.id, graph: row.graph, version: row.version };
   try {
     const caller = host.callerOf(row);
     if (caller === undefined) log("warn", "a run is left alone: its graph is not served here", fields);

@@ -4,6 +4,7 @@ import { checkId } from "../base/ids.ts";
 import { describeValue } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
+import { checkThread } from "../checkpoint/check-writer.ts";
 import type { LetterKind } from "../checkpoint/letter.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
@@ -41,7 +42,7 @@ const names = optionNames<SteerOptions>({
 /**
  * Put messages into the inbox of a thread; they are kept when the promise resolves. The run at work, here or in another
  * process, takes them in at its next boundary; where none is at work, or it ends before, the next run of the thread does.
- * Rejects with `unknown_thread`, `unknown_branch`, `invalid_input` for other messages than those of users and the system,
+ * Rejects with `unknown_thread`, `unknown_branch`, `graph_changed` for a thread of another graph, `invalid_input` for other messages than those of users and the system,
  * `invalid_option` for a graph without the channel `messages`.
  */
 export async function steer<Types extends GraphTypes>(graph: Graph<Types>, options: SteerOptions): Promise<void> {
@@ -53,6 +54,8 @@ export async function steer<Types extends GraphTypes>(graph: Graph<Types>, optio
   if (kind !== "steer" && kind !== "followUp") throw unfitKind(kind);
   const thread = checkId("thread", options.thread);
   refuseDeaf(planOf(graph as Graph));
+  const known = await store.thread(thread);
+  if (known !== undefined) checkThread(known, graph);
   const world = worldOf(options);
   await post({ store, codec: codecOf(options), thread, branch }, world, kind, messagesOf(input, world));
 }

@@ -15,10 +15,13 @@ import { goto } from "../define/command.ts";
 import { type END, START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { admitOutcome } from "../run/admission.ts";
+import { type Closing, closedFirst, closeLeft } from "../run/close-calls.ts";
 import { commit } from "../run/commit.ts";
 import { createEventStream } from "../run/events.ts";
 import { checkSet, readInput } from "../run/input.ts";
 import { openSession, release, unfinished, worldOf } from "../run/open.ts";
+import type { CommonOptions } from "../run/options.ts";
+import { aboutToHold } from "../run/queue.ts";
 import { readReturn, type TaskOutcome } from "../run/returns.ts";
 import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/run-options.ts";
 import { placeOf, type Saved, type Session } from "../run/session.ts";
@@ -65,7 +68,7 @@ const names = [
 /**
  * Add a superstep to a thread as if these nodes had returned the values: reducers and outgoing edges apply (rule E45). A
  * pending task of such a node is done with it, other pending tasks stay as they are: their ids and questions, and what is
- * recorded of them. `as` may be left out where one node has written
+ * recorded of them. A tool call that is left without an answer gets one. `as` may be left out where one node has written
  * last. A thread is made by an update as `START`. Throws `invalid_option` for an `as` that is missing or unknown,
  * `thread_busy` while a run is at work, `unknown_thread`, and what a bad return of the node throws; then nothing is changed.
  */
@@ -83,8 +86,23 @@ export async function updateState<Types extends GraphTypes>(
   const world = worldOf(given === undefined ? {} : { world: given });
   const thread = checkId("thread", options.thread);
   const updates: readonly Partial<NodeUpdate<Types>>[] = options.updates ?? [options];
+  const taken = aboutToHold({ graph: graph as Graph, options }, store, thread);
+  try {
+    return { checkpointId: await applied(graph as Graph, options, world, thread, updates) };
+  } finally {
+    taken();
+  }
+}
+
+async function applied(
+  graph: Graph,
+  options: CommonOptions & { readonly store: Store },
+  world: World,
+  thread: string,
+  updates: readonly Partial<NodeUpdate<GraphTypes>>[],
+): Promise<number> {
   const session = await openSession({
-    graph: graph as Graph,
+    graph,
     options,
     thread,
     runId: freshId("run_", world.random),
@@ -97,9 +115,9 @@ export async function updateState<Types extends GraphTypes>(
   });
   const saved = session.saved as Saved;
   try {
-    return { checkpointId: await apply(session, saved, updates) };
+    return await apply(session, saved, updates);
   } catch (error) {
-    await release(store, thread, saved.claim, world);
+    await release(options.store, thread, saved.claim, world);
     throw isStatewrightError(error) ? located(error, placeOf(session)) : error;
   }
 }
@@ -142,9 +160,13 @@ async function apply(
   );
   const pending = nodes.includes(START) ? [] : keptTasks(session, nodes);
   const goesOn = pending.length > 0;
-  const result = nodes.includes(START)
-    ? beginning(session, finished)
-    : superstep(plan, session.step + 1, { state: session.state, ...control }, finished);
+  const fold = (all: readonly Finished[]): StepResult =>
+    nodes.includes(START)
+      ? beginning(session, all)
+      : superstep(plan, session.step + 1, { state: session.state, ...control, beside: goesOn }, all);
+  const asGiven = fold(finished);
+  const closing = await callsLeft(session, saved, asGiven, [...pending, ...asGiven.tasks]);
+  const result = closing === undefined ? asGiven : fold(withClosing(finished, closing));
   session.snapshot = kernel.restore(committingValue(plan.graph, [...nodes, ...pending.map(({ node }) => node)]));
   const source = nodes.includes(START) ? "input" : "update";
   const began = session.world.clock.monotonic();
@@ -156,6 +178,7 @@ async function apply(
     began,
     first: false,
     ...(goesOn ? { goesOn, interrupts: questionsOver(session, saved, pending) } : {}),
+    longTerm: closing?.longTerm,
     last: { run: runAfter(session, saved, next) },
   });
   return saved.parent as number;
@@ -213,6 +236,25 @@ function beginning(session: Session, finished: readonly Finished[]): StepResult 
   const { state, deltas } = foldInput(plan, before, writes);
   checkSet(session, state);
   return { state, deltas, ...firstTasks(plan, step + 1, state) };
+}
+
+/** What closes the open calls of tools that nothing comes to any more. */
+async function callsLeft(
+  session: Session,
+  saved: Saved,
+  { state }: StepResult,
+  next: readonly Task[],
+): Promise<Closing | undefined> {
+  const { plan, control } = session;
+  const callsTools = ({ node }: Task): boolean => plan.nodes.get(node)?.tools !== undefined;
+  if (!control.tasks.some(callsTools) || next.some(callsTools)) return undefined;
+  return closeLeft(session, saved, state, "an update took the place of its node");
+}
+
+function withClosing([first, ...others]: readonly Finished[], closing: Closing): readonly Finished[] {
+  if (first === undefined) return [];
+  const { outcome } = first;
+  return [{ ...first, outcome: { ...outcome, writes: closedFirst(closing, outcome.writes) } }, ...others];
 }
 
 /** Pending tasks that the update does not speak of: neither of its nodes, nor led to by them alone. */

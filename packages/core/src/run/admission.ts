@@ -27,7 +27,12 @@ export function admitWrites(plan: Plan, codec: Codec, writes: readonly Write[], 
     const kind = plan.graph.state.channels[channel]?.kind;
     if (kind === "untracked") continue;
     // Of a draft only what is new is looked at.
-    if (write.kind === "draft" ? write.patches.every((patch) => isData(patch.value)) : isData(write.value)) continue;
+    if (
+      write.kind === "draft"
+        ? write.patches.every(({ path, value }) => isData(value, path.length))
+        : isData(write.value)
+    )
+      continue;
     const given = kind === "record" && write.kind === "fold" ? fromEntries(write.value) : write.value;
     admit(codec, given, `${what} the channel "${channel}"`, { ...placeIn(plan, node), channel });
   }

@@ -130,6 +130,7 @@ export function checkedResult(call: CallAtWork, spec: ToolSpec, returned: unknow
   if (spec.output === undefined || result.isError) return result;
   const parsed = parseWith(spec.output, result.value);
   if (parsed.ok) return deepFreeze({ ...result, value: parsed.value });
+  if (parsed.isAsync === true) return resultOfError(unreadable(spec), facts(call, attempt));
   return resultOfError(
     new ToolError(
       "invalid_output",
@@ -137,4 +138,10 @@ export function checkedResult(call: CallAtWork, spec: ToolSpec, returned: unknow
     ),
     facts(call, attempt),
   );
+}
+
+/** The call has happened, so it is answered; that its result cannot be read is for whoever defined the tool. */
+function unreadable({ name }: ToolSpec): ToolError {
+  const text = `The tool "${name}" ran, but its result cannot be read: the schema of its output answers with a promise.`;
+  return new ToolError("invalid_output", text, { disposition: "fail" });
 }

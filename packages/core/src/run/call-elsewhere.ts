@@ -1,6 +1,7 @@
 /**
  * A `once` call that was made on another branch too. Its id tells nothing where a model was asked again: it is the same call
  * when it stands in the same task with the same tool and the same arguments, the second of two alike being the second there.
+ * A tool that the node does not have any more may be this one, under the name that it had when the call was made.
  */
 import { deepFreeze } from "../base/json.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
@@ -56,12 +57,14 @@ function sameCalls(
   args: string | undefined,
   others: readonly Elsewhere[],
 ): readonly Elsewhere[] {
-  const { block, scope } = call;
+  const { block, scope, node } = call;
   const { calls: siblings } = call.set;
-  const alike = others.filter(
-    ({ row }) => row.kind === "tool" && row.task === scope.task.id && row.name === block.name && row.args === args,
-  );
-  if (alike.length === 0 || args === undefined) return alike.filter(({ row }) => row.key === call.key);
+  const ofTask = others.filter(({ row }) => row.kind === "tool" && row.task === scope.task.id);
+  const isGone = ({ row: { name } }: Elsewhere): boolean => node.registry.get(name) === undefined;
+  const alike = ofTask.filter((each) => (each.row.name === block.name || isGone(each)) && each.row.args === args);
+  // A tool of another name may take other arguments: the very call is known by its id.
+  if (alike.length === 0) return ofTask.filter((each) => each.row.key === call.key && isGone(each));
+  if (args === undefined) return alike.filter(({ row }) => row.key === call.key);
   const asMade = argsDigest(codec, block.args);
   const earlier = siblings.slice(
     0,
@@ -79,5 +82,5 @@ function sameCalls(
 /** What the call gave there, as the answer to this one. */
 function resultThere({ block }: CallAtWork, { codec }: Saved, { row }: Elsewhere): ToolResult | undefined {
   if (row.state !== "ok" || row.outcome === undefined) return undefined;
-  return deepFreeze({ ...(codec.decode(row.outcome) as ToolResult), callId: block.id });
+  return deepFreeze({ ...(codec.decode(row.outcome) as ToolResult), callId: block.id, name: block.name });
 }

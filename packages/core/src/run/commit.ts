@@ -5,6 +5,7 @@ import type { EventRow } from "../checkpoint/event.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
 import { END, START } from "../define/edge.ts";
+import { encodeAround } from "../state/codec.ts";
 import { admitStep } from "./admission.ts";
 import { type EventPlace, nothingSaved, reached, type Transition } from "./events.ts";
 import { disarmed } from "./expiry.ts";
@@ -30,8 +31,10 @@ export function commitInput(
   result: StepResult,
   source: CheckpointSource,
   letters: readonly Letter[] = [],
+  longTerm?: readonly LongTermChange[],
 ): Promise<void> {
-  return commit(session, result, { nodes: [], source, began: session.world.clock.monotonic(), first: true, letters });
+  const began = session.world.clock.monotonic();
+  return commit(session, result, { nodes: [], source, began, first: true, letters, longTerm });
 }
 
 interface MachineEvent {
@@ -177,7 +180,8 @@ export async function commit(session: Session, result: StepResult, facts: Commit
   }
   started?.tell();
   tellTaken(session, facts.letters ?? []);
-  const saved = { changes: result.deltas, bytes: row?.bytes ?? 0, durationMs };
+  // What a model gave as arguments is saved as it is, since it is acted upon, and shown without secrets.
+  const saved = { changes: session.mask.hideUncommon(result.deltas), bytes: row?.bytes ?? 0, durationMs };
   emit(
     session,
     {
@@ -264,7 +268,7 @@ export async function save(
 ): Promise<Numbers & { readonly row: CheckpointRow }> {
   const { thread } = saved;
   const deltas = saved.writer.rows(result.deltas, result.state);
-  const text = saved.codec.encode(control, "the control state");
+  const text = encodeAround(saved.codec, control, "the control state");
   const numbers = facts.number();
   const row: CheckpointRow = {
     id: thread.nextCheckpoint,

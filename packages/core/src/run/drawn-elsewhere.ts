@@ -1,9 +1,10 @@
 /** Promises of a hand-drawn machine that may happen once, and have happened or started on another branch. */
 import { type ErrorRecord, fromErrorRecord } from "../base/errors.ts";
 import { inFlight } from "../checkpoint/journal.ts";
-import type { Motion, Work } from "./drawn.ts";
+import { below, type Motion, type Moving, type Work } from "./drawn.ts";
 import { type Ended, rowOf } from "./drawn-effect.ts";
 import { bestOf, type Elsewhere, onceElsewhere } from "./elsewhere.ts";
+import { isOfLostState } from "./fit.ts";
 import type { Saved, Session } from "./session.ts";
 
 /** Look for those that are about to start; nothing where there is nothing to look for. `found` holds what is known. */
@@ -25,7 +26,8 @@ export function findElsewhere(
     for (const work of unknown) {
       const here = rowOf(session, work);
       const begun = here !== undefined && (here.outcome !== undefined || inFlight(here));
-      found.set(work, begun ? undefined : await sameOf(session, saved, work, others));
+      const at = motion.machines.get(work.owner);
+      found.set(work, begun || at === undefined ? undefined : await sameOf(session, saved, work, at, others));
     }
   });
 }
@@ -38,17 +40,23 @@ export function endThere(saved: Saved, { row }: Elsewhere): Ended | undefined {
 }
 
 async function sameOf(
-  { run, line }: Session,
+  { run }: Session,
   { store }: Saved,
-  { task, address }: Work,
+  { task, address, owner }: Work,
+  { drawing }: Moving,
   others: readonly Elsewhere[],
 ): Promise<Elsewhere | undefined> {
-  const same = others.filter(({ row }) => row.task === task.id && row.key === address && row.name === task.node);
+  // A promise that is named by its state was another's name before the state had a new one.
+  const isAddress = (key: string): boolean => {
+    const id = owner === "" ? key : key.slice(owner.length + 1);
+    return key === address || (key === below(owner, id) && isOfLostState(drawing.machine.root, id));
+  };
+  const same = others.filter(({ row }) => row.task === task.id && isAddress(row.key) && row.name === task.node);
   const best = bestOf(same);
   if (best === undefined || best.row.outcome !== undefined) return best;
   // Its row went along while it was under way: how it ended stands at a later step.
-  for (const { branch } of same)
-    for (const row of await store.effects(run.thread, branch + line.slice(run.branch.length)))
-      if (row.task === task.id && row.key === address && row.outcome !== undefined) return { branch, row };
+  for (const { branch, line } of same)
+    for (const row of await store.effects(run.thread, line))
+      if (row.task === task.id && isAddress(row.key) && row.outcome !== undefined) return { branch, line, row };
   return best;
 }

@@ -25,7 +25,8 @@ export interface Timer extends PendingTimer {
   readonly event: AnyEventObject;
 }
 
-interface Moving {
+/** A machine that runs: the root, or one inside another. */
+export interface Moving {
   readonly address: string;
   readonly owner: string;
   readonly id: string;
@@ -440,7 +441,8 @@ function stopBelow(motion: Motion, address: string): void {
 
 // Addresses: ids with slashes between; a slash inside an id is escaped.
 
-function below(owner: string, id: string): string {
+/** The address of an actor of a machine. */
+export function below(owner: string, id: string): string {
   const escaped = id.replaceAll("%", "%25").replaceAll("/", "%2F");
   return owner === "" ? escaped : `${owner}/${escaped}`;
 }

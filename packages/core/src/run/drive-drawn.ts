@@ -329,6 +329,7 @@ async function commitTurn(session: Session, motion: Motion, turn: Turn, facts: T
   session.snapshot = rootOf(motion);
   session.stepsOfRun = stepsOfRun;
   if (session.events.listening()) {
+    const changes = session.mask.hideUncommon(deltas);
     started?.tell();
     emit(
       session,
@@ -338,7 +339,7 @@ async function commitTurn(session: Session, motion: Motion, turn: Turn, facts: T
         checkpoint: row?.id,
         nodes,
         next: done ? [END] : control.tasks.map(({ node }) => node),
-        changes: deltas,
+        changes,
         bytes: row?.bytes ?? 0,
         durationMs,
       },
@@ -346,7 +347,7 @@ async function commitTurn(session: Session, motion: Motion, turn: Turn, facts: T
     );
     turn.moves.forEach(({ path, event, from, step }, index) => {
       // What the turn has saved stands at its first transition, which all others come from.
-      const saved = index === 0 ? { changes: deltas, bytes: row?.bytes ?? 0, durationMs } : nothingSaved;
+      const saved = index === 0 ? { changes, bytes: row?.bytes ?? 0, durationMs } : nothingSaved;
       emit(session, {
         type: "transition.taken",
         path: [name, ...path],
@@ -441,7 +442,10 @@ function start(desk: Desk, work: Work): void {
   }
   const controller = new AbortController();
   desk.running.set(work, controller);
-  emit(session, { type: "task.started", node: task.node, task: task.id, attempt: 1, input: work.input });
+  if (session.events.listening()) {
+    const input = session.mask.hideUncommon(work.input);
+    emit(session, { type: "task.started", node: task.node, task: task.id, attempt: 1, input });
+  }
   const abandoned = (): boolean => desk.running.get(work) !== controller || session.abort.signal.aborted;
   const create = async (key: string): Promise<unknown> =>
     work.actor.create(creatorArgs(session, work, key, controller.signal));

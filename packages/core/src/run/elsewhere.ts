@@ -6,11 +6,14 @@
  */
 import { type EffectRow, inFlight } from "../checkpoint/journal.ts";
 import type { Store } from "../checkpoint/store.ts";
+import { linesSinceEver } from "./earlier-lines.ts";
 import type { Saved, Session, ThreadAtWork } from "./session.ts";
 
 /** An effect that has happened on another branch, or has started there. */
 export interface Elsewhere {
   readonly branch: string;
+  /** The branch, or the child line of it. */
+  readonly line: string;
   readonly row: EffectRow;
 }
 
@@ -70,17 +73,19 @@ async function findRelatives(store: Store, thread: string, branch: string): Prom
 /** Where a branch came from whose first checkpoint is gone: it may have been anywhere. */
 const unknown = "";
 
-/** The line of an inner graph has the same name on every branch, after that of the branch. */
+/** The line of an inner graph has the same name on every branch, after that of the branch, or one that it had before. */
 async function readJournals(
-  { run, line, step }: Session,
+  session: Session,
   { store }: Saved,
   branches: readonly string[],
 ): Promise<readonly Elsewhere[]> {
-  const within = line.slice(run.branch.length);
+  const { run, step } = session;
   const found: Elsewhere[] = [];
-  for (const branch of branches)
-    for (const row of await store.effects(run.thread, branch + within, step))
-      if (row.effect === "once" && (row.outcome !== undefined || inFlight(row))) found.push({ branch, row });
+  for (const within of linesSinceEver(session))
+    for (const branch of branches)
+      for (const row of await store.effects(run.thread, branch + within, step))
+        if (row.effect === "once" && (row.outcome !== undefined || inFlight(row)))
+          found.push({ branch, line: branch + within, row });
   return found;
 }
 

@@ -4,23 +4,21 @@
  */
 import { isStatewrightError } from "../base/errors.ts";
 import { sameData } from "../base/json.ts";
-import type { CheckpointSource, RunRow } from "../checkpoint/checkpoint.ts";
-import { type EffectRow, type InterruptRow, isOpen } from "../checkpoint/journal.ts";
-import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
-import { restoreState } from "../checkpoint/saved-state.ts";
+import type { CheckpointRow, CheckpointSource, RunRow } from "../checkpoint/checkpoint.ts";
+import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
+import { initialState } from "../checkpoint/saved-state.ts";
 import { START } from "../define/edge.ts";
-import type { Message, ToolMessage } from "../model/message.ts";
 import type { Codec } from "../state/codec.ts";
 import type { Delta } from "../state/delta.ts";
-import type { ToolResult } from "../tool/result.ts";
+import { type Closing, closeCalls } from "./close-calls.ts";
 import { commitEnd } from "./commit.ts";
+import { earlierState } from "./earlier-state.ts";
 import { type Ended, endKept } from "./end-kept.ts";
 import { inspectStop } from "./inspect-run.ts";
 import { entriesInJournal } from "./ledger-rows.ts";
-import { changesIn, changesInJournal } from "./long-term.ts";
-import { openCalls } from "./open-calls.ts";
+import { changesIn } from "./long-term.ts";
 import type { RunResult } from "./options.ts";
-import { readUpdate, type State, type TaskOutcome, type Write } from "./returns.ts";
+import type { State, TaskOutcome } from "./returns.ts";
 import { endOf } from "./run-facts.ts";
 import { type Saved, type Session, taskKey, written } from "./session.ts";
 import type { Stopped } from "./stopped.ts";
@@ -37,13 +35,14 @@ export async function endForInput(
   const takenBack = why.how === "rollback";
   if (saved.pending.size > 0) await written(session, saved, {});
   const source: CheckpointSource = takenBack ? "rollback" : "interrupt";
-  const began = takenBack ? await beginningOf(session, saved, ending.id) : 0;
-  await endKept(session, source, (inner, its) =>
-    takenBack ? innerBefore(inner, its, began) : innerKept(inner, its, reason),
-  );
-  const { state, deltas, longTerm } = takenBack
-    ? await stateBefore(session, saved, began)
-    : await kept(session, saved, reason);
+  const began = takenBack ? await beginningOf(session, saved, ending.id) : undefined;
+  const endOfInner = (inner: Session, its: Saved): Promise<Ended | undefined> =>
+    began === undefined ? innerKept(inner, its, reason) : innerBefore(inner, its, began, reason);
+  const before = began === undefined ? undefined : await stateBefore(session, saved, began, reason);
+  // Where a migration cannot bring back what was, nothing is changed.
+  if (began !== undefined) await endKept(session, source, endOfInner, "looks");
+  await endKept(session, source, endOfInner);
+  const { state, deltas, longTerm } = before ?? (await kept(session, saved, reason));
   const fact = await commitEnd(
     session,
     { state, deltas },
@@ -107,58 +106,22 @@ function fromNobody({ step }: Session, closing: Pick<TaskOutcome, "writes" | "lo
   return { task: { id: `${step}:end`, node: START }, outcome: { ...closing, leads: [] } };
 }
 
-/** What answers the open calls of the last assistant message: recorded results, and the reason for the others. */
-function closeCalls(
-  { plan, step }: Session,
-  codec: Codec,
-  journal: readonly EffectRow[],
-  state: State,
-  reason: string,
-): { readonly writes: readonly Write[]; readonly longTerm: readonly LongTermChange[] } | undefined {
-  if (plan.graph.state.channels["messages"]?.kind !== "messages") return undefined;
-  const { renamed, calls } = openCalls(state["messages"] as readonly Message[]);
-  if (calls.length === 0) return undefined;
-  const answers = calls.map(({ block, key: own }) => {
-    const row = journal.findLast(({ kind, key }) => kind === "tool" && key === own);
-    const result = resultOf(codec, row);
-    const text =
-      row === undefined ? `Not carried out: ${reason}.` : `Cut off: ${reason}. Whether it happened is not known.`;
-    const message: ToolMessage = {
-      role: "tool",
-      id: `${step}:end:${block.id}`,
-      callId: block.id,
-      name: block.name,
-      content: result?.content ?? [{ type: "text", text }],
-      isError: result?.isError ?? true,
-    };
-    const longTerm =
-      result === undefined || row === undefined ? [] : changesInJournal(codec, journal, row.task, row.key);
-    return { message, update: result?.command?.update, longTerm };
-  });
-  const messages = [...renamed, ...answers.map(({ message }) => message)];
-  const updates = [{ messages }, ...answers.flatMap(({ update }) => update ?? [])];
-  return {
-    writes: updates.flatMap((update) => readUpdate(plan, START, update)),
-    longTerm: answers.flatMap(({ longTerm }) => longTerm),
-  };
-}
-
-function resultOf(codec: Codec, row: EffectRow | undefined): ToolResult | undefined {
-  if (row?.state !== "ok" || row.outcome === undefined) return undefined;
-  return codec.decode(row.outcome) as ToolResult;
-}
-
 // What is taken back: every channel that the run has changed goes back to the value it had before.
 
 const pageSize = 100;
 
-/** What the line of the session had before the run. */
-async function stateBefore(session: Session, saved: Saved, began: number): Promise<Ended> {
+/** What the line of the session had before the run. Calls that were open then are over: their answers were the run's. */
+async function stateBefore(
+  session: Session,
+  saved: Saved,
+  { id, migrations }: Beginning,
+  reason: string,
+): Promise<Ended> {
   const { channels } = session.plan.graph.state;
   const { thread } = session.run;
-  const [before] = await saved.store.history(thread, { branch: session.line, before: began, limit: 1 });
-  const rows = before === undefined ? [] : await saved.store.state(thread, before.id);
-  const earlier = restoreState(channels, saved.codec, rows);
+  const [before] = await saved.store.history(thread, { branch: session.line, before: id, limit: 1 });
+  const earlier =
+    before === undefined ? initialState(channels) : await earlierState(session, saved, before, migrations);
   const state: Record<string, unknown> = { ...session.state };
   const deltas: Record<string, Delta> = {};
   for (const [name, { kind }] of Object.entries(channels)) {
@@ -169,7 +132,21 @@ async function stateBefore(session: Session, saved: Saved, began: number): Promi
     else state[name] = value;
     deltas[name] = value === undefined ? { kind: "clear" } : { kind: "replace", value };
   }
-  return { state: Object.freeze(state), deltas };
+  const journal = before === undefined ? [] : await saved.store.effects(thread, session.line, before.step);
+  const closing = closeCalls(session, saved.codec, journal, state, reason);
+  return closing === undefined
+    ? { state: Object.freeze(state), deltas }
+    : closedIn(session, { state, deltas }, closing);
+}
+
+/** What the closing of calls changes goes behind what was taken back. Long-term items that it tells of went with the run's beginning. */
+function closedIn(session: Session, { state, deltas }: Ended, { writes }: Closing): Ended {
+  const closed = foldResults(session.plan, state, [fromNobody(session, { writes })]);
+  const changed = Object.entries(closed.deltas).map(([name, delta]): readonly [string, Delta] => [
+    name,
+    Object.hasOwn(deltas, name) ? { kind: "replace", value: closed.state[name] } : delta,
+  ]);
+  return { state: closed.state, deltas: { ...deltas, ...Object.fromEntries(changed) } };
 }
 
 /** Two dates, or two values of a class, are the same when they are saved as the same. */
@@ -179,22 +156,34 @@ function isSame(codec: Codec, now: unknown, before: unknown): boolean {
 }
 
 /** What a graph that is kept had before the run, where the run has changed it or has left a call under way. */
-async function innerBefore(inner: Session, saved: Saved, began: number): Promise<Ended | undefined> {
-  if ((saved.parent ?? 0) < began) return undefined;
-  const before = await stateBefore(inner, saved, began);
+async function innerBefore(inner: Session, saved: Saved, began: Beginning, reason: string): Promise<Ended | undefined> {
+  if ((saved.parent ?? 0) < began.id) return undefined;
+  const before = await stateBefore(inner, saved, began, reason);
   return Object.keys(before.deltas).length === 0 && inner.control.tasks.length === 0 ? undefined : before;
 }
 
+/** Where a run began. */
+interface Beginning {
+  /** The first id that a checkpoint of it may have. */
+  readonly id: number;
+  /** What was written of it when it was migrated. */
+  readonly migrations: readonly CheckpointRow[];
+}
+
 /**
- * The first id that a checkpoint of the run may have: one after the newest that is not of it, which retention keeps while the
- * run may be taken back. A run that began with a resume, of a fork or after an update, has no input of its own.
+ * Its first id is the one after the newest checkpoint that is not of it, which retention keeps while the run may be taken
+ * back. A run that began with a resume, of a fork or after an update, has no input of its own.
  */
-async function beginningOf({ line, run: { thread } }: Session, { store }: Saved, run: string): Promise<number> {
+async function beginningOf({ line, run: { thread } }: Session, { store }: Saved, run: string): Promise<Beginning> {
+  const migrations: CheckpointRow[] = [];
   for (let before: number | undefined; ; ) {
     const page = await store.history(thread, { branch: line, before, limit: pageSize });
-    const other = page.find((row) => row.run !== run);
-    if (other !== undefined) return other.id + 1;
-    if (page.length < pageSize) return 1;
+    const other = page.findIndex((row) => row.run !== run);
+    const own = other < 0 ? page : page.slice(0, other);
+    migrations.push(...own.filter(({ source }) => source === "migration"));
+    const found = page[other];
+    if (found !== undefined) return { id: found.id + 1, migrations };
+    if (page.length < pageSize) return { id: 1, migrations };
     before = page.at(-1)?.id;
   }
 }

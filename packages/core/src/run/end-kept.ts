@@ -21,8 +21,16 @@ export interface Ended {
 /** Says what is to be left of a graph inside, as its line has it; nothing where it may stay as it is. */
 type EndOf = (inner: Session, saved: Saved) => Promise<Ended | undefined>;
 
-/** End what is kept inside, at every depth. Made once more after a crash in its middle, it finds nothing left to do on what is done. */
-export async function endKept(session: Session, source: CheckpointSource, endOf: EndOf): Promise<void> {
+/**
+ * End what is kept inside, at every depth; `looks` only asks what would be left, and writes nothing. Made once more after a
+ * crash in its middle, it finds nothing left to do on what is done.
+ */
+export async function endKept(
+  session: Session,
+  source: CheckpointSource,
+  endOf: EndOf,
+  how: "writes" | "looks" = "writes",
+): Promise<void> {
   for (const { name, subgraph } of session.plan.nodes.values()) {
     if (subgraph?.persistence !== "kept" || session.saved === undefined) continue;
     const line = `${session.line}/${name}`;
@@ -30,15 +38,15 @@ export async function endKept(session: Session, source: CheckpointSource, endOf:
     if (head === undefined || head.branch !== line) continue;
     const plan = planOf(subgraph.graph);
     const standing = await loadInner(session, line, name, plan, "kept");
-    const inner: Session = { ...session, ...standing, plan, line, within: withinOf(session, name) };
-    await endKept(inner, source, endOf);
+    const inner: Session = { ...session, ...standing, plan, line, within: withinOf(session, name, plan) };
+    await endKept(inner, source, endOf, how);
     const ended = await endOf(inner, standing.saved as Saved);
-    if (ended !== undefined) await commitEnded(inner, standing.saved as Saved, source, ended);
+    if (ended !== undefined && how === "writes") await commitEnded(inner, standing.saved as Saved, source, ended);
   }
 }
 
 /** As if a last call had ended it: no task of its caller has that id, so that none takes it for its own. */
-function withinOf(session: Session, name: string): NonNullable<Session["within"]> {
+function withinOf(session: Session, name: string, { graph }: Session["plan"]): NonNullable<Session["within"]> {
   const { within, step, abort, saved } = session;
   const task = `${step}:end`;
   const path = [...(within?.path ?? []), name];
@@ -48,7 +56,7 @@ function withinOf(session: Session, name: string): NonNullable<Session["within"]
     ids: `${within?.ids ?? ""}${task}/`,
     step: within?.step ?? step,
     task: within?.task ?? task,
-    caller: { task, checkpoint: saved?.parent, within: path.join(".") },
+    caller: { task, checkpoint: saved?.parent, within: path.join("."), graph: graph.name },
     unsaved: false,
     depth: within?.depth ?? 0,
     abort: within?.abort ?? abort,
@@ -69,6 +77,6 @@ async function commitEnded(inner: Session, saved: Saved, source: CheckpointSourc
     number: () => ({ place: nextPlace(inner) }),
   });
   const { id: checkpoint, step, bytes } = row;
-  const changes = ended.deltas;
+  const changes = inner.mask.hideUncommon(ended.deltas);
   emit(inner, { type: "step.committed", step, checkpoint, nodes: [], next: [], changes, bytes, durationMs: 0 }, place);
 }

@@ -3,6 +3,7 @@
  * makes it true and told when that is durable.
  */
 import type { EventRow } from "../checkpoint/event.ts";
+import { encodeAround } from "../state/codec.ts";
 import type { RunEventBody } from "./events.ts";
 import { emit, type Session } from "./session.ts";
 
@@ -26,7 +27,7 @@ export function factOf(session: Session, body: FactBody): Fact {
   const seq = sequence.nextSeq;
   const at = world.clock.now();
   sequence.nextSeq += 1;
-  const text = saved?.codec.encode(body, `the event ${body.type}`);
+  const text = saved && encodeAround(saved.codec, body, `the event ${body.type}`);
   return {
     rows: text === undefined ? [] : [{ seq, branch: run.branch, at, text }],
     tell: () => emit(session, body, { seq, at }),

@@ -7,7 +7,6 @@ import { describeThrown, isStatewrightError, saidBy } from "../base/errors.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import { type EffectRow, type InterruptRow, isOpen } from "../checkpoint/journal.ts";
-import { END } from "../define/edge.ts";
 import type { NodeRecord } from "../define/graph.ts";
 import type { Message } from "../model/message.ts";
 import type { Codec } from "../state/codec.ts";
@@ -20,9 +19,10 @@ import { isFinal } from "./final-call.ts";
 import { isStartInDoubt } from "./once.ts";
 import { openCalls } from "./open-calls.ts";
 import { askedBy, declaredQuestion, schemaOfAnswer } from "./question-schema.ts";
-import type { TaskOutcome, Write } from "./returns.ts";
+import type { TaskOutcome } from "./returns.ts";
 import { taskKey } from "./session.ts";
 import type { Stand } from "./stand.ts";
+import { unfitOf } from "./unfit-outcome.ts";
 
 /** Something of a thread that has no place in the graph. */
 export interface Misfit {
@@ -168,34 +168,11 @@ function isOfKind({ kind, key }: EffectRow, { tools, subgraph }: NodeRecord): bo
 }
 
 /** The result of a task that finished, while others of its superstep have not. */
-function ofOutcome(stand: Stand, { node }: Task, { writes, leads }: TaskOutcome): readonly Misfit[] {
+function ofOutcome(stand: Stand, { node }: Task, outcome: TaskOutcome): readonly Misfit[] {
   const name = named(stand, node);
-  const refused = writes.flatMap((write): readonly Misfit[] => {
-    const why = refusalOf(stand, write);
-    if (why === undefined) return [];
-    const what = `the recorded result of the node "${name}" ${why}`;
-    return [{ kind: "result", what, node: name, channel: write.channel }];
+  return unfitOf(stand.plan, outcome).map(({ why, ...where }): Misfit => {
+    return { kind: "result", what: `the recorded result of the node "${name}" ${why}`, node: name, ...where };
   });
-  const lost = leads.flatMap(({ target }): readonly Misfit[] => {
-    if (target === END || stand.plan.nodes.has(target)) return [];
-    return [
-      {
-        kind: "result",
-        what: `the recorded result of the node "${name}" leads to "${target}", which is no node`,
-        node: name,
-      },
-    ];
-  });
-  return [...refused, ...lost];
-}
-
-function refusalOf({ plan }: Stand, write: Write): string | undefined {
-  const { channels } = plan.graph.state;
-  const channel = Object.hasOwn(channels, write.channel) ? channels[write.channel] : undefined;
-  if (channel === undefined) return `writes the channel "${write.channel}", which the state does not have`;
-  const parsed = write.kind === "fold" ? channel.parse(write.value) : channel.parseValue(write.value);
-  if (parsed.ok) return undefined;
-  return `writes to the channel "${write.channel}" what its schema refuses: ${issuesText(parsed.issues)}`;
 }
 
 /** Calls of the last message that have no answer yet. Arguments count where a call has begun, or a person was shown them. */
@@ -272,6 +249,11 @@ export const byMigration = "a migration";
 /** The id that XState gives to an actor whose state names none. */
 const namedByState = /^\d+\./;
 
+/** Whether an actor has the name of a state that does not invoke it any more, as one has that was renamed. */
+export function isOfLostState(root: AnyStateNode, id: string): boolean {
+  return namedByState.test(id) && !invokes(root, id);
+}
+
 function invokes(state: AnyStateNode, id: string): boolean {
   return (
     state.invoke.some((invoke) => invoke.id === id) || Object.values(state.states).some((each) => invokes(each, id))
@@ -285,7 +267,7 @@ function ofDrawing({ plan, state, control }: Stand): readonly Misfit[] {
   try {
     const { machines } = restore(drawing, state as Parameters<typeof restore>[1], control);
     const { timers = [], children = [] } = control.pending ?? {};
-    const lost = children.find((id) => namedByState.test(id) && !invokes(drawing.machine.root, id));
+    const lost = children.find((id) => isOfLostState(drawing.machine.root, id));
     if (lost !== undefined)
       return misfit(`the actor "${lost}" is under way, and no state of the machine invokes it under that name`);
     return timers.flatMap(({ to, event }) => {

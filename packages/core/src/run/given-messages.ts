@@ -63,6 +63,16 @@ function isOfCalls(message: Message): boolean {
   return message.role === "tool" || (message.role === "assistant" && callsOf(message).length > 0);
 }
 
+/** What a change would break of conversations that were whole, or nothing. */
+export function partedBy({ graph }: Plan, before: State, after: State): string | undefined {
+  for (const [name, { kind }] of Object.entries(graph.state.channels)) {
+    if (kind !== "messages" || before[name] === after[name]) continue;
+    const broken = brokenAt((after[name] ?? []) as readonly Message[]);
+    if (broken !== undefined && brokenAt((before[name] ?? []) as readonly Message[]) === undefined) return broken;
+  }
+  return undefined;
+}
+
 /** What of a conversation no provider would take, or nothing. Calls at its end may still wait for their answers. */
 function brokenAt(messages: readonly Message[]): string | undefined {
   let open: readonly string[] = [];

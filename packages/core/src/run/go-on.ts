@@ -9,7 +9,7 @@ import type { EventStream } from "./events.ts";
 import type { Stops } from "./launch.ts";
 import { type Opening, openSession, release, unfinished, worldOf } from "./open.ts";
 import type { RunResult } from "./options.ts";
-import { holding, outcomeNow, type SavingCaller } from "./queue.ts";
+import { aboutToTake, holding, outcomeNow, type SavingCaller } from "./queue.ts";
 import type { State } from "./returns.ts";
 import { placeOf, type Saved, type Session } from "./session.ts";
 
@@ -27,21 +27,30 @@ export async function goOn(
   const { graph, options } = caller;
   const { thread, branch } = row;
   const opening = { graph, options: { ...options, branch }, thread, runId: row.id, events, ...stops, mustExist: true };
-  const session = await openWhenFree({ ...opening, recovers: true, unfit: "parks" }, caller, row);
-  const saved = session.saved as Saved;
-  const { run } = saved.claim;
-  if (run?.id !== row.id || !unfinished(run) || session.control.tasks.length === 0) {
-    await release(options.store, thread, saved.claim, session.world);
-    return outcomeNow(caller, row);
+  const taken = aboutToTake(caller, options.store, thread);
+  let result: Promise<RunResult<State>>;
+  try {
+    const session = await openWhenFree({ ...opening, recovers: true, unfit: "parks" }, caller, row);
+    const saved = session.saved as Saved;
+    const { run } = saved.claim;
+    if (run?.id !== row.id || !unfinished(run) || session.control.tasks.length === 0) {
+      await release(options.store, thread, saved.claim, session.world);
+      return await outcomeNow(caller, row);
+    }
+    result = holding(session, caller, () => atOnce(session, parkAfter));
+  } finally {
+    taken();
   }
-  return await holding(session, caller, async () => {
-    const { count = 0 } = session.run.recovered ?? {};
-    if (count >= parkAfter) return parks(session, poison(session, count));
-    const { drawing } = session.plan;
-    return drawing === undefined
-      ? drive(session, { answered: [] })
-      : driveDrawn(session, drawing, { event: undefined, rows: [] });
-  });
+  return await result;
+}
+
+async function atOnce(session: Session, parkAfter: number): Promise<RunResult<State>> {
+  const { count = 0 } = session.run.recovered ?? {};
+  if (count >= parkAfter) return parks(session, poison(session, count));
+  const { drawing } = session.plan;
+  return drawing === undefined
+    ? drive(session, { answered: [] })
+    : driveDrawn(session, drawing, { event: undefined, rows: [] });
 }
 
 /** First and longest wait for a thread that somebody holds who does not go on with its run, in milliseconds. */

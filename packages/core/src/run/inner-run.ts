@@ -5,12 +5,13 @@
  */
 import { isStatewrightError, located } from "../base/errors.ts";
 import { deepFreeze } from "../base/json.ts";
-import type { Control } from "../checkpoint/checkpoint.ts";
+import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
 import { isOpen } from "../checkpoint/journal.ts";
 import { initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
 import type { GraphDefinition, SubgraphRecord } from "../define/graph.ts";
+import type { Codec } from "../state/codec.ts";
 import type { Middleware } from "../tool/middleware.ts";
 import { whenAborted } from "./abort.ts";
 import { takeUp } from "./commit.ts";
@@ -138,6 +139,7 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
   const within = withinOf(outer, scope, call, lineBelow(outer, segment), abort);
   const shared = {
     plan,
+    versions: outer.versions,
     kernel: kernelFor(graph as Graph, outer.events),
     world: outer.world,
     inbox: outer.inbox,
@@ -235,15 +237,22 @@ export async function loadInner(
     ...fresh,
     saved,
     state,
-    control: head === undefined ? emptyControl : (deepFreeze(codec.decode(head.control)) as Control),
+    control: head === undefined ? controlLeft(codec, before) : (deepFreeze(codec.decode(head.control)) as Control),
     step: before?.step ?? -1,
   };
+}
+
+/** On a branch that was forked since, nothing goes on of what stands on the line of the other: what was pending there is over. */
+function controlLeft(codec: Codec, before: CheckpointRow | undefined): Control {
+  if (before === undefined) return emptyControl;
+  const { tasks } = deepFreeze(codec.decode(before.control)) as Control;
+  return tasks.length === 0 ? emptyControl : { ...emptyControl, tasks };
 }
 
 function withinOf(
   outer: Session,
   { task }: TaskScope,
-  { name, id, isTool, middleware, persistence }: InnerCall,
+  { name, id, graph, isTool, middleware, persistence }: InnerCall,
   line: string,
   abort: AbortController,
 ): Within {
@@ -257,7 +266,7 @@ function withinOf(
     ids: `${around?.ids ?? ""}${id}/`,
     step: around?.step ?? outer.step,
     task: around?.task ?? task.id,
-    caller: { task: id, checkpoint: outer.saved?.parent, within: path.join(".") },
+    caller: { task: id, checkpoint: outer.saved?.parent, within: path.join("."), graph: graph.name },
     unsaved: around?.unsaved === true || (persistence === "none" && outer.saved !== undefined),
     depth: (around?.depth ?? 0) + (isTool ? 1 : 0),
     abort: around?.abort ?? outer.abort,

@@ -1,4 +1,6 @@
 /** The input of a run, or of a call of an inner graph: parsed, then folded into the first checkpoint. */
+
+import { checkAnswered } from "../base/async-schema.ts";
 import { disregardPromises } from "../base/disregard.ts";
 import { describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { isPlainObject } from "../base/json.ts";
@@ -8,6 +10,7 @@ import { START } from "../define/edge.ts";
 import { overwrite } from "../state/channel.ts";
 import type { Codec } from "../state/codec.ts";
 import { admitStep, admitWrites } from "./admission.ts";
+import { closedFirst, closeLeft } from "./close-calls.ts";
 import { commitInput } from "./commit.ts";
 import { checkGiven } from "./given-messages.ts";
 import { readUpdate, type State, type Write } from "./returns.ts";
@@ -15,19 +18,29 @@ import type { Session } from "./session.ts";
 import { firstTasks, foldInput } from "./superstep.ts";
 import { lettersBefore, writesOf } from "./take-letters.ts";
 
-/** Fold the input into the thread's state. */
+/**
+ * Fold the input into the thread's state. What was pending there is over: a fork may begin with a new input, and so may a call of
+ * a graph that is kept when the one before it was given up. Calls of tools that it leaves open get their answers first.
+ */
 export async function inputStep(session: Session, writes: readonly Write[]): Promise<void> {
-  const { plan } = session;
+  const { plan, saved, control } = session;
   const step = session.step + 1;
   const letters = session.inbox.mayHold() ? await lettersBefore(session) : [];
-  const sent = writesOf(session, letters);
+  const given = [...writesOf(session, letters), ...writes];
   checkGiven(plan, session.state, writes);
-  const { state, deltas } = foldInput(plan, session.state, [...sent, ...writes]);
+  let folded = foldInput(plan, session.state, given);
+  const isOver = control.tasks.some(({ node }) => plan.nodes.get(node)?.tools !== undefined);
+  const closing =
+    saved === undefined || !isOver
+      ? undefined
+      : await closeLeft(session, saved, folded.state, "a new input came before it");
+  if (closing !== undefined) folded = foldInput(plan, session.state, closedFirst(closing, given));
+  const { state, deltas } = folded;
   checkSet(session, state);
   session.snapshot = session.kernel.initial()[0];
   const result = { state, deltas, ...firstTasks(plan, step, state) };
   admitStep(session, [], result);
-  await commitInput(session, result, "input", letters);
+  await commitInput(session, result, "input", letters, closing?.longTerm);
   if (session.within === undefined) session.inbox.passed(letters);
 }
 
@@ -54,7 +67,8 @@ export function readInput(plan: Plan, codec: Codec, given: unknown): readonly Wr
 function parsedInput({ graph }: Plan, given: unknown): unknown {
   const { name, input } = graph;
   const parsed = input === undefined ? { ok: true as const, value: given } : parseWith(input, given);
-  if (!parsed.ok)
+  if (!parsed.ok) {
+    checkAnswered(parsed, `the input of graph "${name}"`, { graph: name });
     throw new StatewrightError("invalid_input", {
       what: `the input of graph "${name}" does not fit: ${issuesText(parsed.issues)}`,
       next: "Give what its input schema asks for",
@@ -62,6 +76,7 @@ function parsedInput({ graph }: Plan, given: unknown): unknown {
       details: parsed.issues,
       cause: parsed.cause,
     });
+  }
   const hidden = isPlainObject(given) ? Object.keys(given).find((key) => graph.private.has(key)) : undefined;
   if (hidden === undefined) return parsed.value;
   throw new StatewrightError("invalid_input", {
@@ -73,7 +88,7 @@ function parsedInput({ graph }: Plan, given: unknown): unknown {
 
 /** What is wrong with an input, in the words of who gives it. */
 function inputError(plan: Plan, cause: unknown): StatewrightError {
-  if (isStatewrightError(cause, "unencodable_value")) return cause;
+  if (isStatewrightError(cause, "unencodable_value") || isStatewrightError(cause, "async_schema")) return cause;
   const { name, state } = plan.graph;
   if (!isStatewrightError(cause)) {
     return new StatewrightError("invalid_input", {

@@ -2,7 +2,7 @@
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../checkpoint/journal.ts";
 import type { Plan } from "../compile/plan.ts";
-import type { Codec } from "../state/codec.ts";
+import { type Codec, encodeAround } from "../state/codec.ts";
 import { besideRow, besideTask } from "./beside-row.ts";
 import type { LedgerEntry } from "./ledger-book.ts";
 import type { Write } from "./returns.ts";
@@ -16,7 +16,7 @@ export function keepEntry(session: Session, home: Session, task: Task, place: st
   const { saved } = home;
   if (saved === undefined) return;
   const row = besideRow(home, task, "ledger", place);
-  const encode = (): string => saved.codec.encode(write, `an entry in the ledger "${write.channel}"`);
+  const encode = (): string => encodeAround(saved.codec, write, `an entry in the ledger "${write.channel}"`);
   const kept = { row, encode, told: undefined };
   if (home === session) record(home, saved, kept);
   else recordAround(session, home, saved, kept);

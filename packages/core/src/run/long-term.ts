@@ -12,7 +12,7 @@ import type { EffectRow } from "../checkpoint/journal.ts";
 import { type LongTermPort, longTermHandle } from "../checkpoint/long-term-handle.ts";
 import { overlaid } from "../checkpoint/long-term-overlay.ts";
 import type { LongTermChange } from "../checkpoint/long-term-rows.ts";
-import type { Codec } from "../state/codec.ts";
+import { type Codec, encodeAround } from "../state/codec.ts";
 import type { ToolResult } from "../tool/result.ts";
 import { besideRow, besideTask } from "./beside-row.ts";
 import type { CallAtWork } from "./call-at-work.ts";
@@ -135,7 +135,7 @@ export function recordChanges(session: Session, task: Task, key: string, changes
   session.outcomes.set(place, { value: changes });
   if (saved === undefined) return;
   const row = besideRow(session, task, "longTerm", key);
-  const encode = (): string => saved.codec.encode(changes, `what "${key}" put into the long-term store`);
+  const encode = (): string => encodeAround(saved.codec, changes, `what "${key}" put into the long-term store`);
   record(session, saved, { row, encode, told: undefined });
 }
 

@@ -1,15 +1,19 @@
 /** What a model says, without the secrets that its run has asked for. What is acted upon stays as it is, and is shown without. */
 import type { Mask } from "../base/mask.ts";
+import { withoutSplit } from "../base/split-secrets.ts";
 import type { AssistantMessage } from "../model/message.ts";
 import type { ModelReply } from "../model/model.ts";
 
 /** The reply as it is saved: its words and thoughts without secrets. A thought that is signed cannot be changed: it goes. */
-export function maskedReply({ hideUncommon, texts }: Mask, reply: ModelReply): ModelReply {
+export function maskedReply({ hideUncommon, texts, uncommonTexts }: Mask, reply: ModelReply): ModelReply {
   if (texts().length === 0) return reply;
-  const content = reply.content.flatMap((block): AssistantMessage["content"] => {
+  const secrets = uncommonTexts();
+  const whole = withoutSplit(withoutSplit(reply.content, secrets), secrets, "reasoning");
+  const given = whole === reply.content ? undefined : new Set(reply.content);
+  const content = whole.flatMap((block): AssistantMessage["content"] => {
     if (block.type !== "text" && block.type !== "reasoning") return [block];
     const text = hideUncommon(block.text);
-    if (text === block.text) return [block];
+    if (text === block.text && given?.has(block) !== false) return [block];
     return block.type === "reasoning" && block.provider !== undefined ? [] : [{ ...block, text }];
   });
   return isSame(content, reply.content) ? reply : { ...reply, content };

@@ -1,6 +1,7 @@
 /** What a tool says while it works, without secrets, also where one stands across two pieces of it. */
 import { blotted, blottedPiece, type PieceBefore } from "../base/blotted-text.ts";
 import type { Json } from "../base/json.ts";
+import { goesOnFrom, withoutSplit } from "../base/split-secrets.ts";
 import type { ToolOutput } from "../tool/result.ts";
 import type { CallAtWork } from "./call-at-work.ts";
 
@@ -54,18 +55,21 @@ export function maskedPartial(call: CallAtWork, partial: ToolOutput): ToolOutput
   const secrets = mask.texts();
   if (secrets.length === 0) return partial;
   const { content } = voiceOf(call);
-  const shown = mask.hidePartial(partial);
+  const whole = typeof partial.content === "string" ? partial.content : withoutSplit(partial.content, secrets);
+  const shown = mask.hidePartial(whole === partial.content ? partial : { ...partial, content: whole });
   const masked = (text: string, place: number): string => {
     const { told, before } = blottedPiece(text, secrets, content.get(place));
     content.set(place, before);
     return told;
   };
-  if (typeof partial.content === "string") return { ...shown, content: masked(partial.content, 0) };
+  if (typeof whole === "string") return { ...shown, content: masked(whole, 0) };
   if (typeof shown.content === "string") return shown;
-  const given = partial.content;
+  const held = goesOnFrom(whole, secrets);
   const blocks = shown.content.map((block, place) => {
-    const before = given[place];
-    return block.type === "text" && before?.type === "text" ? { ...block, text: masked(before.text, place) } : block;
+    const before = whole[place];
+    if (block.type !== "text" || before?.type !== "text") return block;
+    const text = masked(before.text, place);
+    return { ...block, text: place < held ? text : "" };
   });
   return { ...shown, content: blocks };
 }

@@ -14,7 +14,7 @@ import { type Plan, planOf } from "../compile/plan.ts";
 import { graphOfTool } from "../define/graph-tool.ts";
 import { innerGraphOf } from "../define/inner-graph.ts";
 import type { Message } from "../model/message.ts";
-import type { Codec } from "../state/codec.ts";
+import { type Codec, encodeAround } from "../state/codec.ts";
 import { inDoubtKey } from "../tool/approval.ts";
 import { byMigration } from "./fit.ts";
 import { renamedMachine } from "./migrate-drawn.ts";
@@ -169,7 +169,7 @@ function renamedControl(
       ? {}
       : { held: held.map((each) => ({ ...each, node: node(each.node), from: each.from.map(node) })) }),
     ...(begun === undefined ? {} : { begun: begun.map(node) }),
-    ...(caller === undefined ? {} : { caller: { ...caller, within: path.join(".") } }),
+    ...(caller === undefined ? {} : { caller: { ...caller, within: path.join("."), graph: plan.graph.name } }),
   });
 }
 
@@ -283,7 +283,7 @@ function renamedLeads(
   const recorded = codec.decode(outcome) as TaskOutcome;
   if (recorded.leads.every(({ target }) => node(target) === target)) return outcome;
   const leads = recorded.leads.map((lead) => ({ ...lead, target: node(lead.target) }));
-  return codec.encode({ ...recorded, leads } satisfies TaskOutcome, "a recorded result");
+  return encodeAround(codec, { ...recorded, leads } satisfies TaskOutcome, "a recorded result");
 }
 
 // Questions stand with the outermost graph, under the nodes that lead to who asked.

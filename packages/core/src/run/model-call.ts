@@ -23,6 +23,7 @@ import { checkReply } from "./model-attempt.ts";
 import { type ModelAttempts, modelAttempts } from "./model-attempts.ts";
 import { afterModel, aroundModel, beforeModel, lostIn, onMessage, selectTools } from "./model-hooks.ts";
 import { type ChangedRegistries, changedRegistries, offeredNote, rememberTools } from "./offered-tools.ts";
+import { withOwnIds } from "./open-calls.ts";
 import { beforeRequests } from "./request-hooks.ts";
 import { readUpdate, type Write } from "./returns.ts";
 import type { TaskScope } from "./scope.ts";
@@ -221,7 +222,8 @@ function answerOf(
   const calls = bounded.content.some(({ type }) => type === "call");
   // A request that names no tools says nothing of them; one whose tools were all taken away does.
   const offered = calls && asked.tools.length > 0 ? offeredNote(session, shown.tools) : {};
-  const answer = attempts.settled({ ...bounded, ...offered, role: "assistant", id });
+  const content = calls ? withOwnIds(bounded.content) : bounded.content;
+  const answer = attempts.settled({ ...bounded, content, ...offered, role: "assistant", id });
   if (calls) rememberTools(answer, shown.registries);
   return answer;
 }

@@ -6,6 +6,7 @@ import type { Task } from "../checkpoint/checkpoint.ts";
 import { END } from "../define/edge.ts";
 import type { NodeRecord } from "../define/graph.ts";
 import type { CacheEntry, NodeCache } from "../define/node-cache.ts";
+import { encodeAround } from "../state/codec.ts";
 import { whenAborted } from "./abort.ts";
 import type { TaskOutcome } from "./returns.ts";
 import { placeOf, type Session } from "./session.ts";
@@ -93,7 +94,7 @@ function outcomeOf(session: Session, task: Task, { text }: CacheEntry): TaskOutc
 function keep(session: Session, task: Task, { ttlMs, store }: Policy, key: string, outcome: TaskOutcome): void {
   Promise.resolve()
     .then(() => {
-      const text = session.codec.encode(lasting(session, outcome), `the result of the node "${task.node}"`);
+      const text = encodeAround(session.codec, lasting(session, outcome), `the result of the node "${task.node}"`);
       return store.put(key, {
         text,
         ...(ttlMs === undefined ? {} : { expiresAt: session.world.clock.now() + ttlMs }),

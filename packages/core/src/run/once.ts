@@ -6,6 +6,7 @@ import { StatewrightError } from "../base/errors.ts";
 import { deepFreeze } from "../base/json.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import { type EffectRow, type InterruptRow, inFlight } from "../checkpoint/journal.ts";
+import { planOf } from "../compile/plan.ts";
 import { goto } from "../define/command.ts";
 import { inDoubtKey, type NodeInDoubtAnswer, nodeInDoubtAnswer } from "../tool/approval.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
@@ -14,6 +15,8 @@ import { callOff } from "./journal.ts";
 import type { TaskOutcome } from "./returns.ts";
 import type { TaskScope } from "./scope.ts";
 import { journalKey, placeOf, recordNow, type Saved, type Session, taskKey } from "./session.ts";
+import { sameWriter } from "./stand.ts";
+import { unfitOf } from "./unfit-outcome.ts";
 
 /** Run a `once` body, or hand back what a person said that it did, or what it did on another branch. */
 export async function runOnce(
@@ -30,14 +33,14 @@ export async function runOnce(
     if (asked.happened) return read(returnedOf(asked));
   } else {
     const journals = onceElsewhere(session, saved);
-    const found = journals === undefined ? undefined : bestOf((await journals).filter(isOf(scope.task)));
+    const found = journals === undefined ? undefined : bestOf((await journals).filter(isOf(session, scope.task)));
     if (found !== undefined) {
-      const outcome = found.row.state === "ok" ? found.row.outcome : undefined;
-      if (outcome !== undefined && session.onceElsewhere === "reuse") return outcomeOf(saved, outcome);
+      const outcome = await outcomeOf(session, saved, found);
+      if (outcome !== undefined && session.onceElsewhere === "reuse") return outcome;
       const asked = ask(scope, 0, { ...doubt(session, scope.task, found.row), ...there(saved, found) });
       if ("open" in asked) return scope.suspend([asked.open]);
       const told = asked.update !== undefined || asked.goto !== undefined;
-      if (asked.happened) return outcome === undefined || told ? read(returnedOf(asked)) : outcomeOf(saved, outcome);
+      if (asked.happened) return outcome === undefined || told ? read(returnedOf(asked)) : outcome;
     }
   }
   if (!(await saveStart(session, saved, scope, (row?.attempts ?? 0) + 1))) return new Promise(() => undefined);
@@ -55,14 +58,36 @@ function returnedOf({ update, goto: target }: NodeInDoubtAnswer): readonly unkno
   return [update, target === undefined ? undefined : goto(target)];
 }
 
-function isOf({ id, node }: Task): (found: Elsewhere) => boolean {
-  return ({ row: { task, key, kind, name } }) => kind === "task" && key === taskKey && task === id && name === node;
+/** A node that the graph does not have any more may be this one, under the name that it had then. */
+function isOf({ plan }: Session, { id, node }: Task): (found: Elsewhere) => boolean {
+  return ({ row: { task, key, kind, name } }) =>
+    kind === "task" && key === taskKey && task === id && (name === node || !plan.nodes.has(name));
 }
 
-/** What the body gave on another branch. What it put into the long-term store is there already. */
-function outcomeOf({ codec }: Saved, text: string): TaskOutcome {
-  const { longTerm: _, ...outcome } = codec.decode(text) as TaskOutcome;
-  return deepFreeze(outcome);
+/** What the body gave on another branch, where the graph can take it as it is now. What it put into the long-term store is there already. */
+async function outcomeOf(session: Session, saved: Saved, found: Elsewhere): Promise<TaskOutcome | undefined> {
+  const { state, outcome: text } = found.row;
+  if (state !== "ok" || text === undefined) return undefined;
+  const { longTerm: _, ...outcome } = saved.codec.decode(text) as TaskOutcome;
+  const fits = unfitOf(session.plan, outcome).length === 0 || (await isOfThisVersion(session, saved, found));
+  return fits ? deepFreeze(outcome) : undefined;
+}
+
+/** Whether the graph as it is now gave it: then it fits, also where a schema does not take again what it has made. */
+async function isOfThisVersion(
+  { run, step, versions }: Session,
+  { store }: Saved,
+  { line }: Elsewhere,
+): Promise<boolean> {
+  const { graph } = versions;
+  const now = { graph: graph.name, version: graph.version, shape: planOf(graph).shape };
+  for (let before: number | undefined; ; ) {
+    const page = await store.history(run.thread, { branch: line, before, limit: 50 });
+    const row = page.find((each) => each.step === step);
+    if (row !== undefined) return sameWriter(await store.writtenBy(run.thread, row.id), now);
+    before = page.at(-1)?.id;
+    if (before === undefined || page.length < 50) return false;
+  }
 }
 
 /** Where it happened, and what came of it: as far as it is known, or how it failed. */

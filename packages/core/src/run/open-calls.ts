@@ -7,8 +7,8 @@ import type { OpenCall } from "./call-at-work.ts";
 export const afterCalls = "tools";
 
 /**
- * The calls of the last assistant message that have no answer yet. A model may give two calls one id: the message is then
- * written again with an id for each, since providers refuse a transcript that tells them apart by place only.
+ * The calls of the last assistant message that have no answer yet. One that did not come from a model call here may give two
+ * calls one id: it is then written again with an id for each.
  */
 export function openCalls(messages: readonly Message[]): {
   readonly renamed: readonly AssistantMessage[];
@@ -61,16 +61,21 @@ export function isWithinCall({ withinId }: { readonly withinId?: string }): bool
   return withinId !== undefined && /(^|\/)\d+:\d+:\d+(\/|$)/.test(withinId);
 }
 
-function withOwnIds(content: AssistantMessage["content"]): AssistantMessage["content"] {
+/** A model may give two calls one id. Each gets its own: providers refuse a transcript that tells them apart by place only. */
+export function withOwnIds(content: AssistantMessage["content"]): AssistantMessage["content"] {
   if (content.length < 2) return content;
   const given = content.flatMap((block) => (block.type === "call" ? [block.id] : []));
   const taken = new Set(given);
   if (taken.size === given.length) return content;
   const seen = new Set<string>();
+  /** The number to try next for an id. */
+  const numbers = new Map<string, number>();
   return content.map((block) => {
     if (block.type !== "call") return block;
     let { id } = block;
-    for (let nth = 2; seen.has(id) || (id !== block.id && taken.has(id)); nth++) id = `${block.id}_${nth}`;
+    let nth = numbers.get(id) ?? 2;
+    for (; seen.has(id) || (id !== block.id && taken.has(id)); nth++) id = `${block.id}_${nth}`;
+    if (id !== block.id) numbers.set(block.id, nth);
     seen.add(id);
     return id === block.id ? block : { ...block, id };
   });

@@ -1,5 +1,6 @@
 /** Opening a session: options are checked, the thread is claimed, its state is loaded. */
 
+import { checkAnswered } from "../base/async-schema.ts";
 import { disregardPromises } from "../base/disregard.ts";
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { checkId, freshId } from "../base/ids.ts";
@@ -8,6 +9,7 @@ import { deepFreeze, describeValue } from "../base/json.ts";
 import { createMask, watched } from "../base/mask.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
+import { checkThread } from "../checkpoint/check-writer.ts";
 import type { Control, RunRow } from "../checkpoint/checkpoint.ts";
 import type { EventRow } from "../checkpoint/event.ts";
 import { initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
@@ -91,6 +93,7 @@ async function opened(opening: Opening): Promise<Session> {
   const mask = createMask();
   const base = {
     plan,
+    versions: { graph, migrations: options.migrations ?? [] },
     kernel,
     world,
     context,
@@ -137,6 +140,7 @@ async function opened(opening: Opening): Promise<Session> {
     };
   }
   const { store } = options;
+  if (!opening.mustExist && options.branch !== undefined) await refuseStrangeBranch(store, thread, graph);
   const claim = await store.claim({
     thread,
     branch: opening.queued?.branch ?? options.branch,
@@ -151,7 +155,7 @@ async function opened(opening: Opening): Promise<Session> {
   try {
     await writeKept(store, thread, claim);
     checkFormat(thread, claim);
-    checkSameGraph(plan, thread, claim);
+    checkThread({ id: thread, graph: claim.writtenBy.graph }, graph);
     const taken = await inherit(opening, store, claim, codec, world);
     if ("claim" in taken) return await load(base, opening, store, taken, codec);
     older = taken.older;
@@ -161,6 +165,12 @@ async function opened(opening: Opening): Promise<Session> {
   }
   await release(store, thread, claim, world);
   return opened({ ...opening, graph: older, options: { ...options, older: [], migrations: [] } });
+}
+
+/** A claim makes a branch that is not there: none is made in the thread of another graph. */
+async function refuseStrangeBranch(store: Store, thread: string, graph: Graph): Promise<void> {
+  const there = await store.thread(thread);
+  if (there !== undefined) checkThread(there, graph);
 }
 
 /** Take the thread over where another version of the graph has written it. A run that is only looked at is left as it is. */
@@ -370,6 +380,7 @@ export function readContext(plan: Plan, given: unknown): unknown {
   // Its own: what stands in it may be a client of the caller, which nobody may freeze.
   if (parsed.ok) return Object.freeze(parsed.value);
   disregardPromises(given);
+  checkAnswered(parsed, `the context of graph "${plan.graph.name}"`, { graph: plan.graph.name });
   throw new StatewrightError("invalid_context", {
     what: `the context of graph "${plan.graph.name}" does not fit: ${issuesText(parsed.issues)}`,
     next: "Pass context as defineContext declares it; it is given again on every resume",
@@ -388,12 +399,6 @@ function checkFormat(thread: string, { writtenBy }: Claim): void {
     next: "Update the package: nothing was written",
     place: { graph: writtenBy.graph, thread },
   });
-}
-
-/** A thread belongs to one graph. A changed shape goes on as long as every pending task still has its node. */
-function checkSameGraph(plan: Plan, thread: string, claim: Claim): void {
-  if (claim.writtenBy.graph === plan.graph.name) return;
-  throw changed(plan, thread, `was written by the graph "${claim.writtenBy.graph}"`, undefined);
 }
 
 function changed(plan: Plan, thread: string, why: string, cause: unknown): StatewrightError {

@@ -1,4 +1,6 @@
 /** What a graph shows of its state: the result without private channels, and the output of a finished run. */
+
+import { checkAnswered } from "../base/async-schema.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { deepFreeze } from "../base/json.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
@@ -18,6 +20,7 @@ export function readOutput(plan: Plan, state: State): unknown {
   if (output === undefined) return shown;
   const parsed = parseWith(output, shown);
   if (parsed.ok) return deepFreeze(parsed.value);
+  checkAnswered(parsed, `the output of graph "${name}"`, { graph: name });
   throw new StatewrightError("invalid_output", {
     what: `the final state of graph "${name}" does not fit its output: ${issuesText(parsed.issues)}`,
     next: "Lead the graph to a state that its output schema takes, or change the schema, then resume the thread",

@@ -1,4 +1,6 @@
 /** What a question shows to people. */
+
+import { checkAnswered } from "../base/async-schema.ts";
 import { type ErrorPlace, StatewrightError } from "../base/errors.ts";
 import { issuesText, parseWith } from "../base/schema.ts";
 import { type InterruptDeclaration, payloadSchema } from "../tool/interrupt.ts";
@@ -15,6 +17,7 @@ export function readPayload(
   if (schema === undefined) return payload ?? null;
   const parsed = parseWith(schema, payload);
   if (parsed.ok) return parsed.value;
+  checkAnswered(parsed, `the payload of the interrupt "${key}"`, place);
   throw new StatewrightError("invalid_update", {
     what: `${asker} asked "${key}" with a payload that its schema refuses: ${issuesText(parsed.issues)}`,
     next: "Show what the interrupt declares",

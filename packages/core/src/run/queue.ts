@@ -3,17 +3,18 @@
  * the process that ends a run takes up what comes next, and so does whoever opens the thread after a crash in between.
  */
 import { isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { QueueWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
 import { whenAborted } from "./abort.ts";
-import { deskOf, inLineOn } from "./at-work.ts";
+import { type Beginning, deskOf, type InLine, inLineOn, isBusyHere } from "./at-work.ts";
 import { beginAndDrive } from "./begin.ts";
 import { endForInput } from "./end-for-input.ts";
 import type { EventStream } from "./events.ts";
-import { launch, type Stops } from "./launch.ts";
-import { codecOf, openSession, release, unfinished, worldOf } from "./open.ts";
+import { handleOf, launch, type Stops } from "./launch.ts";
+import { codecOf, type Opening, openSession, release, unfinished, worldOf } from "./open.ts";
 import type { BreakpointOption, CommonOptions, RunHandle, RunResult } from "./options.ts";
 import { type OutcomeSource, outcomeOf } from "./outcome.ts";
 import { queuedInput } from "./queued-input.ts";
@@ -52,7 +53,8 @@ export async function holding(
   if (saved === undefined) return work();
   const { store } = saved;
   const { atWork, inLine } = deskOf(store);
-  const mine = { run: run.id, branch: run.branch, stop, arrived: inbox.arrived };
+  const { id, branch, key } = run;
+  const mine = { run: id, branch, key, handle: handleOf(session.events), stop, arrived: inbox.arrived };
   atWork.set(run.thread, mine);
   // A run that could not begin has let the thread go without a word about the queue.
   let look = true;
@@ -66,6 +68,43 @@ export async function holding(
   }
 }
 
+/** Say that a run is about to take a thread here; gives what says that it has it, or does not get it. */
+function enter(store: Store, thread: string): () => void {
+  const { opening } = deskOf(store);
+  opening.set(thread, (opening.get(thread) ?? 0) + 1);
+  return () => {
+    const others = (opening.get(thread) ?? 1) - 1;
+    if (others > 0) opening.set(thread, others);
+    else opening.delete(thread);
+  };
+}
+
+/** The same for a run that does not stand in the queue: who comes to the thread in between waits for it, and comes next where it does not begin. */
+export function aboutToTake(caller: Caller, store: Store, thread: string): () => void {
+  const leave = enter(store, thread);
+  return () => {
+    leave();
+    lookAgain(caller, store, thread);
+  };
+}
+
+/** The same for what runs nothing itself: only those who wait in line here come next. */
+export function aboutToHold(caller: Omit<Caller, "host">, store: Store, thread: string): () => void {
+  const leave = enter(store, thread);
+  return () => {
+    leave();
+    const { inLine, beginning } = deskOf(store);
+    if (inLine.size > 0 || beginning.size > 0) lookAgain({ ...caller, host: beginsNothing }, store, thread);
+  };
+}
+
+const beginsNothing: RunHost = { accepts: () => true, callerOf: () => undefined, launched: () => undefined };
+
+/** Unless a run is at work here, which looks when it ends: who was about to begin may have been turned away meanwhile. */
+function lookAgain(caller: Caller, store: Store, thread: string): void {
+  if (!deskOf(store).atWork.has(thread)) void takeUp(caller, store, thread);
+}
+
 /** What keeps those behind it from beginning, until it is done or cancelled. */
 export const unfinishedStatuses: readonly RunStatus[] = ["running", "waiting", "paused", "parked", "failed", "crashed"];
 
@@ -75,15 +114,18 @@ export const unfinishedStatuses: readonly RunStatus[] = ["running", "waiting", "
  */
 export async function takeUp(caller: Caller, store: Store, thread: string): Promise<RunHandle<unknown> | undefined> {
   try {
-    const next = await nextInLine(store, thread);
-    if (next !== undefined && caller.host?.accepts() !== false) {
-      const waiting = deskOf(store).inLine.get(next.id);
-      if (waiting !== undefined) {
-        waiting.begin();
-        return undefined;
-      }
+    const { inLine, beginning } = deskOf(store);
+    const rows = caller.host?.accepts() === false ? [] : await mayBegin(store, thread);
+    for (const next of rows) {
+      if (next.graph !== caller.graph.name && (await dropStray(caller, store, next)))
+        return await takeUp(caller, store, thread);
+      const begins = beginning.get(next.id);
+      const waiting = inLine.get(next.id);
+      if (begins !== undefined) begins.again = true;
+      else waiting?.begin();
+      if (begins !== undefined || waiting !== undefined) return undefined;
       const given = caller.host === undefined ? detached(caller) : caller.host.callerOf(next);
-      if (given !== undefined) return launchQueued(given as SavingCaller, next);
+      if (given !== undefined && knows(given, next)) return launchQueued(given as SavingCaller, next);
     }
   } catch (error) {
     const fields = { thread, error: toErrorRecord(error) };
@@ -93,9 +135,26 @@ export async function takeUp(caller: Caller, store: Store, thread: string): Prom
   return undefined;
 }
 
+/** Whether an input is one for this graph: what was given to a later version is left to those who have that. */
+function knows({ graph }: Caller, { graph: name, version }: RunRow): boolean {
+  return graph.name === name && version <= graph.version;
+}
+
+/** Take an input of another graph than the thread's out of the queue: nobody can ever begin with it. False where it is none. */
+async function dropStray({ options }: Caller, store: Store, { thread, id, graph }: RunRow): Promise<boolean> {
+  const there = await store.thread(thread);
+  if (there === undefined || there.graph === graph) return false;
+  const { clock, log } = worldOf(options);
+  const reason = `the thread is of the graph "${there.graph}", and the input was for "${graph}"`;
+  if (await store.dequeue(thread, id, { at: clock.now(), reason }))
+    log("warn", "an input was taken out of the queue: it is for another graph", { thread, run: id, graph });
+  deskOf(store).inLine.get(id)?.leave();
+  return true;
+}
+
 /** Those who wait here for a thread that is not at work here are told that they are queued. */
 function leaveLine(store: Store, thread: string): void {
-  if (deskOf(store).atWork.has(thread)) return;
+  if (isBusyHere(store, thread)) return;
   for (const each of inLineOn(store, thread)) each.leave();
 }
 
@@ -107,12 +166,12 @@ export async function isTaken(store: Store, thread: string, branch: string | und
   return rows.some((row) => row.branch === name);
 }
 
-/** The run that may begin next: the first of a branch whose last run has ended, or is to be ended. */
-async function nextInLine(store: Store, thread: string): Promise<RunRow | undefined> {
+/** The runs that may begin: the first of each branch whose last run has ended, or is to be ended. */
+async function mayBegin(store: Store, thread: string): Promise<readonly RunRow[]> {
   const queued = (await store.runs({ thread, status: "queued" })).toReversed();
-  if (queued.length === 0) return undefined;
+  if (queued.length === 0) return [];
   const open = await store.runs({ thread, status: unfinishedStatuses });
-  return queued.find(({ id, branch }) => {
+  return queued.filter(({ id, branch }) => {
     if (queued.find((each) => each.branch === branch)?.id !== id) return false;
     const before = open.find((each) => each.branch === branch);
     if (before === undefined) return true;
@@ -129,8 +188,9 @@ function detached({ graph, options }: Caller): Caller {
 function launchQueued(caller: SavingCaller, row: RunRow): RunHandle<unknown> {
   const { options, host } = caller;
   const world = worldOf(options);
+  const mine = about(options.store, row);
   const handle = launch<unknown, unknown>(options, row.thread, row.id, (events, stops) =>
-    beginQueued(caller, row, events, stops),
+    beginQueued(caller, row, events, stops, () => outcomeNow(caller, row), mine),
   );
   handle.result.catch((error: unknown) => {
     const fields = { thread: row.thread, run: row.id, error: toErrorRecord(error) };
@@ -144,44 +204,82 @@ function sourceOf({ graph, options }: SavingCaller): OutcomeSource {
   return { plan: planOf(graph), store: options.store, codec: codecOf(options) };
 }
 
-/** Begin a run that stands in the queue, when it is its turn; before it the run that it stops is ended. */
+/** A queued run that is about to begin here, until `end`. */
+function about(store: Store, { id, thread }: RunRow): Beginning & { readonly end: () => void } {
+  const { beginning } = deskOf(store);
+  const leave = enter(store, thread);
+  const mine = {
+    again: false,
+    end: (): void => {
+      if (beginning.get(id) === mine) beginning.delete(id);
+      leave();
+    },
+  };
+  beginning.set(id, mine);
+  return mine;
+}
+
+/**
+ * Begin a run that stands in the queue, when it is its turn; before it the run that it stops is ended. `later` is what it does
+ * where a run that is at work here comes before it. Where it does not begin, nobody is woken by its end: those who wait here
+ * are told.
+ */
 async function beginQueued(
   caller: SavingCaller,
   row: RunRow,
   events: EventStream,
   stops: Stops,
+  later: () => Promise<RunResult<State>>,
+  mine: ReturnType<typeof about> = about(caller.options.store, row),
 ): Promise<RunResult<State>> {
   const { graph, options } = caller;
+  const { store } = options;
+  const { thread } = row;
   const opening = {
-    ...{ graph, options, thread: row.thread, runId: row.id, events, ...stops, queued: row, mustExist: true },
+    ...{ graph, options, thread, runId: row.id, events, ...stops, queued: row, mustExist: true },
     unfit: "parks",
   } as const;
-  for (;;) {
-    if (stops.drain.aborted || stops.abort.signal.aborted) return outcomeNow(caller, row);
-    const found = await openInTurn(opening, row);
-    if (found === "ended") continue;
-    if (found === "later") return outcomeNow(caller, row);
-    return await holding(found, caller, () => beginOrDrop(found, found.saved as Saved, row, options.migrations));
-  }
-}
-
-/** The thread, when the turn of a run has come. Where it has not, nobody is woken by its end: those who wait here are told. */
-async function openInTurn(
-  opening: Parameters<typeof openSession>[0],
-  row: RunRow,
-): Promise<Session | "later" | "ended"> {
-  let turn: "now" | "later" | "ended" = "later";
+  const isStopped = (): boolean => stops.drain.aborted || stops.abort.signal.aborted;
+  let result: Promise<RunResult<State>> | undefined;
+  /** Others may have their turn by what was done here. */
+  let makesWay = false;
   try {
-    const session = await openUnlessBusy(opening);
-    if (session === undefined) return "later";
-    turn = await turnOf(session, session.saved as Saved, row);
-    return turn === "now" ? session : turn;
+    for (let turn: Turn = "ended"; result === undefined && !isStopped() && (turn === "ended" || mine.again); ) {
+      mine.again = false;
+      turn = await openInTurn(opening, row);
+      makesWay ||= turn === "ended" || turn === "later";
+      if (typeof turn === "string") continue;
+      const { session, saved } = turn;
+      result = holding(session, caller, () => beginOrDrop(session, saved, row, options.migrations));
+    }
+  } catch (error) {
+    makesWay ||= isStatewrightError(error, "graph_changed") && (await dropStray(caller, store, row));
+    throw error;
   } finally {
-    if (turn === "later") leaveLine((opening.options as SavingCaller["options"]).store, row.thread);
+    mine.end();
+    makesWay ||= stops.abort.signal.aborted;
+    if (result === undefined && makesWay) void takeUp(caller, store, thread);
+    else if (result === undefined) leaveLine(store, thread);
   }
+  if (result !== undefined) return await result;
+  return await (isBusyHere(store, thread) && !isStopped() ? later() : outcomeNow(caller, row));
 }
 
-async function openUnlessBusy(opening: Parameters<typeof openSession>[0]): Promise<Session | undefined> {
+/**
+ * The thread, when the turn of a run has come; else that somebody has it, that the turn has not come, or that a run before it
+ * was ended. After the last two the thread was held here for a moment: who came to it meanwhile was turned away.
+ */
+type Turn = "busy" | "later" | "ended" | { readonly session: Session; readonly saved: Saved };
+
+async function openInTurn(opening: Opening, row: RunRow): Promise<Turn> {
+  const session = await openUnlessBusy(opening);
+  if (session === undefined) return "busy";
+  const saved = session.saved as Saved;
+  const turn = await turnOf(session, saved, row);
+  return turn === "now" ? { session, saved } : turn;
+}
+
+async function openUnlessBusy(opening: Opening): Promise<Session | undefined> {
   try {
     return await openSession(opening);
   } catch (error) {
@@ -243,11 +341,24 @@ async function beginOrDrop(
   }
 }
 
-/** The outcome of a run as the store has it now. */
+/** The outcome of a run as the store has it now; its end, where it is at work here. */
 export async function outcomeNow(caller: SavingCaller, row: RunRow): Promise<RunResult<State>> {
   const { thread, id } = row;
-  const rows = await caller.options.store.runs({ thread });
-  return outcomeOf(sourceOf(caller), rows.find((each) => each.id === id) ?? row);
+  const { store } = caller.options;
+  const now = (await rowNow(store, row)) ?? row;
+  const here = now.status === "running" ? deskOf(store).atWork.get(thread) : undefined;
+  if (here?.run === id && here.handle !== undefined) return (await here.handle.result) as RunResult<State>;
+  return outcomeOf(sourceOf(caller), now);
+}
+
+/** The row of a run as it is by now: nearly always one of the newest, however many its thread has. */
+async function rowNow(store: Store, { thread, id, key }: RunRow): Promise<RunRow | undefined> {
+  if (key !== undefined) return (await store.runs({ thread, key })).find((each) => each.id === id);
+  for (const filter of [{ thread, limit: 50 }, { thread }]) {
+    const found = (await store.runs(filter)).find((each) => each.id === id);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** Put a run behind what its thread is doing, and wait for its turn if it comes in this process; `gone` where there is no such thread any more. */
@@ -258,7 +369,8 @@ export async function joinQueue(
   stops: Stops,
 ): Promise<{ readonly known: RunRow } | { readonly result: RunResult<State> } | { readonly gone: StatewrightError }> {
   const { store } = caller.options;
-  const { thread } = write;
+  const there = await store.thread(write.thread);
+  if (there !== undefined) checkThread(there, caller.graph);
   let row: RunRow;
   try {
     row = await store.enqueue(write);
@@ -266,31 +378,56 @@ export async function joinQueue(
     if (isStatewrightError(error, "unknown_thread")) return { gone: error };
     throw error;
   }
-  if (row.id !== write.run.id) return { known: row };
+  return row.id === write.run.id ? { result: await standInLine(caller, row, events, stops) } : { known: row };
+}
+
+/** Wait for the turn of a run that stands in the queue, if it comes in this process: at once, where a dead one has left it first in line. */
+export async function standInLine(
+  caller: SavingCaller,
+  row: RunRow,
+  events: EventStream,
+  stops: Stops,
+): Promise<RunResult<State>> {
+  const { store } = caller.options;
+  const { thread } = row;
   const world = worldOf(caller.options);
   if (events.listening())
     events.emit({ type: "run.queued", run: row.id, thread, branch: row.branch, seq: 0, at: world.clock.now() });
-  const { atWork, inLine } = deskOf(store);
-  const busy = atWork.get(thread);
+  if (!knows(caller, row)) return await outcomeNow(caller, row);
+  const busy = deskOf(store).atWork.get(thread);
   if (busy !== undefined && row.stops?.run === busy.run) busy.stop(Stopped.forInput(row.stops.how, row.id));
-  const result = await new Promise<RunResult<State>>((resolve, reject) => {
+  return await turnInLine(caller, row, events, stops);
+}
+
+function turnInLine(caller: SavingCaller, row: RunRow, events: EventStream, stops: Stops): Promise<RunResult<State>> {
+  const { store } = caller.options;
+  const { thread } = row;
+  const { clock } = worldOf(caller.options);
+  const { inLine } = deskOf(store);
+  return new Promise<RunResult<State>>((resolve, reject) => {
     const out = (outcome: () => Promise<RunResult<State>>): void => {
-      if (inLine.delete(row.id)) outcome().then(resolve, reject);
+      if (inLine.get(row.id) !== mine) return;
+      inLine.delete(row.id);
+      outcome().then(resolve, reject);
     };
     const leave = (): void => out(() => outcomeNow(caller, row));
     const cancel = (): void => {
       const { reason } = stops.abort.signal;
-      const ended = { at: world.clock.now(), reason: reason instanceof Error ? reason.message : String(reason) };
+      const ended = { at: clock.now(), reason: reason instanceof Error ? reason.message : String(reason) };
       store.dequeue(thread, row.id, ended).then((cancelled) => {
-        if (cancelled) leave();
+        if (!cancelled) return;
+        // Whoever has asked for it again under its key stands there in its place.
+        inLine.get(row.id)?.leave();
+        lookAgain(caller, store, thread);
       }, reject);
     };
-    inLine.set(row.id, { row, begin: () => out(() => beginQueued(caller, row, events, stops)), leave });
+    const again = (): Promise<RunResult<State>> => turnInLine(caller, row, events, stops);
+    const mine: InLine = { row, begin: () => out(() => beginQueued(caller, row, events, stops, again)), leave };
+    inLine.set(row.id, mine);
     if (stops.abort.signal.aborted) cancel();
     else whenAborted(stops.abort.signal, cancel);
     if (stops.drain.aborted) leave();
     else whenAborted(stops.drain, leave);
-    if (busy === undefined) void takeUp(caller, store, thread);
+    if (!isBusyHere(store, thread)) void takeUp(caller, store, thread);
   });
-  return { result };
 }

@@ -1,5 +1,6 @@
 /** What a node returned, read: a partial state, recipes and commands become parsed writes and leads. Pure: nothing is applied. */
 import { type Draft, enableMapSet, enablePatches, Immer, isDraft } from "immer";
+import { checkAnswered } from "../base/async-schema.ts";
 import { disregardPromises } from "../base/disregard.ts";
 import {
   describeThrown,
@@ -142,6 +143,7 @@ function readWrite(
   const whole = isOverwrite(value);
   const parsed = parsedBy(() => (whole ? channel.parseValue(value.overwrite) : channel.parse(value)));
   if (!parsed.ok) {
+    checkAnswered(parsed, `the channel "${name}"`, { ...place, channel: name });
     throw new StatewrightError("invalid_update", {
       what: `${who} wrote the channel "${name}" with a value that its schema refuses: ${issuesText(parsed.issues)}`,
       next: "Return what the schema asks for, or change the schema",
@@ -206,6 +208,8 @@ export function readSend(plan: Plan, source: string, target: string, input: unkn
   const node = plan.nodes.get(target);
   const parsed = node?.input === undefined ? { ok: true as const, value: input } : parseWith(node.input, input);
   if (parsed.ok) return { kind: "send", target, input: deepFreeze(parsed.value) };
+  const { name: graph } = plan.graph;
+  checkAnswered(parsed, `the input of the task node "${target}"`, { graph, node: target });
   throw new StatewrightError("invalid_update", {
     what: `the node "${source}" sent "${target}" an input that its schema refuses: ${issuesText(parsed.issues)}`,
     next: "Send what the task node declares",

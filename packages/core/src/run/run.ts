@@ -6,7 +6,8 @@ import type { QueueWrite } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { deskOf } from "./at-work.ts";
+import { encodeAround } from "../state/codec.ts";
+import { atWorkUnder, deskOf } from "./at-work.ts";
 import { beginAndDrive } from "./begin.ts";
 import type { EventStream } from "./events.ts";
 import { goOn } from "./go-on.ts";
@@ -14,7 +15,16 @@ import { inputLacks, readInput, unsetBy } from "./input.ts";
 import { launch, type Stops } from "./launch.ts";
 import { codecOf, openSession, readContext, release, threadId, unfinished, worldOf } from "./open.ts";
 import type { RunHandle, RunOptions, RunResult } from "./options.ts";
-import { type Caller, holding, isTaken, joinQueue, outcomeNow, type SavingCaller, takeUp } from "./queue.ts";
+import {
+  aboutToTake,
+  type Caller,
+  holding,
+  isTaken,
+  joinQueue,
+  outcomeNow,
+  type SavingCaller,
+  standInLine,
+} from "./queue.ts";
 import type { State, Write } from "./returns.ts";
 import { checkRunOptions } from "./run-options.ts";
 import { placeOf, type Saved, type Session } from "./session.ts";
@@ -43,7 +53,7 @@ export function startRun(caller: Starting): RunHandle<unknown> {
   const runId = freshId("run_", world.random);
   refuseUnfit(caller, thread);
   const keyed = store === undefined || key === undefined ? undefined : deskOf(store).keyed;
-  const atWork = keyed?.get(`${thread} ${key}`);
+  const atWork = store === undefined || key === undefined ? undefined : atWorkUnder(store, thread, key);
   if (atWork !== undefined) return atWork;
   const handle = launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
     try {
@@ -120,8 +130,18 @@ async function startOn(
     return wait(caller, queueWrite(caller, thread, { id: runId, ...named }), events, stops, begins);
   }
   let session: Session;
+  let result: Promise<RunResult<State>>;
+  const taken = store === undefined ? undefined : aboutToTake(caller, store, thread);
   try {
     session = await openSession(opening);
+    const { saved } = session;
+    if (saved !== undefined && (isOccupied(saved) || (await hasQueue(session, saved)))) {
+      await release(saved.store, thread, saved.claim, session.world);
+      if (!isRejected(caller))
+        return wait(caller, queueWrite(caller, thread, { id: runId, ...named }), events, stops, begins);
+      throw occupied(session, saved);
+    }
+    result = holding(session, caller, () => beginAndDrive(session, options.input, input));
   } catch (error) {
     if (takes.begins && (isStatewrightError(error, "unknown_checkpoint") || isStatewrightError(error, "fenced")))
       throw new Overtaken();
@@ -129,24 +149,17 @@ async function startOn(
     if (missing.length > 0 && isNew) throw located(inputLacks(planOf(graph), missing), { thread });
     if (!isStatewrightError(error, "thread_busy") || isRejected(caller)) throw error;
     return wait(caller, queueWrite(caller, thread, { id: runId, ...named }), events, stops, begins);
-  }
-  const { saved } = session;
-  if (saved !== undefined && (isOccupied(saved) || (await hasQueue(session, saved)))) {
-    await release(saved.store, thread, saved.claim, session.world);
-    if (!isRejected(caller))
-      return wait(caller, queueWrite(caller, thread, { id: runId, ...named }), events, stops, begins);
-    if (!isOccupied(saved)) await takeUp(caller, saved.store, thread);
-    throw occupied(session, saved);
+  } finally {
+    taken?.();
   }
   try {
-    return await holding(session, caller, () => beginAndDrive(session, options.input, input));
+    return await result;
   } catch (error) {
     if (takes.begins && isStatewrightError(error, "fenced") && !hasBegun(session)) throw new Overtaken();
     const first = isStatewrightError(error, "run_exists") ? await runOfKey(caller, thread) : undefined;
-    if (first === undefined || saved === undefined) throw error;
-    // Another process has queued it under this key, meaning the run that was about to begin here.
-    const begun = first.status === "queued" ? await takeUp(caller, saved.store, thread) : undefined;
-    return begun?.id === first.id ? ((await begun.result) as RunResult<State>) : again(caller, first, events, stops);
+    if (first === undefined) throw error;
+    // Another process has put it into the queue under this key, meaning the run that was about to begin here.
+    return again(caller, first, events, stops);
   }
 }
 
@@ -163,10 +176,11 @@ async function runOfKey({ options: { store, key } }: Starting, thread: string): 
   return store === undefined || key === undefined ? undefined : (await store.runs({ thread, key }))[0];
 }
 
-/** What a run under this key came to; one whose process has died goes on. */
+/** What a run under this key came to; one whose process has died goes on, and one that is queued has its turn here if it comes. */
 function again(caller: Starting, known: RunRow, events: EventStream, stops: Stops): Promise<RunResult<State>> {
   const given = caller as Starting & SavingCaller;
-  return known.status === "crashed" ? goOn(given, known, events, stops) : outcomeNow(given, known);
+  if (known.status === "crashed") return goOn(given, known, events, stops);
+  return known.status === "queued" ? standInLine(given, known, events, stops) : outcomeNow(given, known);
 }
 
 function queueWrite(
@@ -177,7 +191,7 @@ function queueWrite(
   const { branch, input, onBusy } = options;
   const at = worldOf(options).clock.now();
   const { name, version } = graph;
-  const text = codecOf(options).encode(input, "the input");
+  const text = encodeAround(codecOf(options), input, "the input");
   return {
     thread,
     branch,

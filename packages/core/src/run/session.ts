@@ -10,7 +10,9 @@ import type { Control, RunRow, Task } from "../checkpoint/checkpoint.ts";
 import type { EffectRow, InterruptRow } from "../checkpoint/journal.ts";
 import type { StateWriter } from "../checkpoint/saved-state.ts";
 import type { CheckpointWrite, Claim, Commit, Store } from "../checkpoint/store.ts";
+import type { Migration } from "../compile/migration.ts";
 import type { Plan } from "../compile/plan.ts";
+import type { GraphDefinition } from "../define/graph.ts";
 import type { Codec } from "../state/codec.ts";
 import type { ArtifactWrite } from "../tool/artifact.ts";
 import type { Middleware } from "../tool/middleware.ts";
@@ -102,6 +104,8 @@ export interface Within {
 /** One run at work. */
 export interface Session {
   readonly plan: Plan;
+  /** The outermost graph, and how threads of its older versions become threads of it. */
+  readonly versions: { readonly graph: GraphDefinition; readonly migrations: readonly Migration[] };
   /** What people have sent to the run; shared with the graphs inside. */
   readonly inbox: Inbox;
   /** Of the handle that began it. */

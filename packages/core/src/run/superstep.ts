@@ -27,7 +27,10 @@ export interface StepResult {
 }
 
 /** What a superstep takes over from the control state before it. */
-export type Waiting = Pick<Control, "joins" | "held">;
+export interface Waiting extends Pick<Control, "joins" | "held"> {
+  /** Tasks that are still to run beside what comes next: a join may wait for them, and deferred tasks do. */
+  readonly beside?: boolean;
+}
 
 type Next = Pick<StepResult, "tasks" | "inputs" | "joins" | "held">;
 
@@ -43,7 +46,8 @@ export function superstep(
   outside: readonly Write[] = [],
 ): StepResult {
   const all = outside.length === 0 ? results : [...results, fromOutside(outside)];
-  const { state, deltas } = foldResults(plan, before.state, all);
+  // What still runs sees what the superstep before it made visible.
+  const { state, deltas } = fold(plan, before.state, all, before.beside === true ? [] : plan.ephemeral);
   return { state, deltas, ...nextTasks(plan, step, state, before, results) };
 }
 
@@ -218,8 +222,8 @@ function nextTasks(plan: Plan, step: number, state: State, before: Waiting, resu
     delete arrived[target];
     for (const source of sources) lead(target, source);
   }
-  const due = plan.deferred.size === 0 ? { plain, sent } : withoutHeld(plan, before.held, plain, sent);
-  if (due.plain.size === 0 && due.sent.length === 0) refuseHalfJoins(plan, arrived);
+  const due = plan.deferred.size === 0 ? { plain, sent } : withoutHeld(plan, before, plain, sent);
+  if (due.plain.size === 0 && due.sent.length === 0 && before.beside !== true) refuseHalfJoins(plan, arrived);
   return {
     ...toTasks(plan, step, due.plain, due.sent),
     joins: arrived,
@@ -242,7 +246,7 @@ interface Due {
 /** Deferred tasks stay back while anything else runs next; when nothing does, all that were held run together. */
 function withoutHeld(
   plan: Plan,
-  before: readonly Held[] = [],
+  { held: before = [], beside }: Waiting,
   plain: ReadonlyMap<string, ReadonlySet<string>>,
   sent: readonly Sent[],
 ): Due {
@@ -257,7 +261,7 @@ function withoutHeld(
   }
   const sentNow = sent.filter(({ target }) => !plan.deferred.has(target));
   heldSends.push(...sent.filter(({ target }) => plan.deferred.has(target)));
-  if (now.size === 0 && sentNow.length === 0) return { plain: held, sent: heldSends };
+  if (now.size === 0 && sentNow.length === 0 && beside !== true) return { plain: held, sent: heldSends };
   if (held.size === 0 && heldSends.length === 0) return { plain: now, sent: sentNow };
   return {
     plain: now,

@@ -3,6 +3,7 @@ import { fromErrorRecord, StatewrightError } from "../base/errors.ts";
 import { deepFreeze } from "../base/json.ts";
 import type { Task } from "../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
+import { encodeAround } from "../state/codec.ts";
 import { whenAborted } from "./abort.ts";
 import type { TaskResult } from "./attempt.ts";
 import { breakpointAt } from "./breakpoints.ts";
@@ -187,7 +188,7 @@ function journalTask(session: Session, saved: Saved, task: Task, outcome: TaskOu
       startedAt,
       endedAt: session.world.clock.now(),
     },
-    encode: () => saved.codec.encode(savable(session, outcome), `the result of the node "${task.node}"`),
+    encode: () => encodeAround(saved.codec, savable(session, outcome), `the result of the node "${task.node}"`),
     told: undefined,
   });
 }

@@ -15,7 +15,8 @@ import type { Graph } from "../compile/define-graph.ts";
 import { type Migration, nameOf } from "../compile/migration.ts";
 import { planOf } from "../compile/plan.ts";
 import { END } from "../define/edge.ts";
-import type { Codec } from "../state/codec.ts";
+import type { GraphDefinition } from "../define/graph.ts";
+import { type Codec, encodeAround } from "../state/codec.ts";
 import type { Delta } from "../state/delta.ts";
 import type { EventStream } from "./events.ts";
 import { armed, disarmed } from "./expiry.ts";
@@ -48,12 +49,12 @@ export type Decision =
   | { readonly kind: "parks"; readonly misfits: readonly Misfit[]; readonly stand: Stand };
 
 /** What a claim of a thread with this graph says of itself. */
-function writerOf(graph: Graph): WrittenBy {
+export function writerOf(graph: GraphDefinition): WrittenBy {
   return { graph: graph.name, version: graph.version, shape: planOf(graph).shape };
 }
 
 /** Whether a graph wrote something as it is now. */
-export function wrote(graph: Graph, writtenBy: WrittenBy): boolean {
+export function wrote(graph: GraphDefinition, writtenBy: WrittenBy): boolean {
   return sameWriter(writtenBy, writerOf(graph));
 }
 
@@ -85,13 +86,17 @@ export async function decide(
 }
 
 /** The migrations from what wrote a thread to the graph, or as far as there are any. */
-function chainFrom(writtenBy: WrittenBy, graph: Graph, migrations: readonly Migration[]): readonly Migration[] {
+export function chainFrom(
+  writtenBy: WrittenBy,
+  graph: GraphDefinition,
+  migrations: readonly Migration[],
+): readonly Migration[] {
   const chain: Migration[] = [];
   for (let at = writtenBy; !sameWriter(at, writerOf(graph)); ) {
     const next = migrations.find((each) => !chain.includes(each) && isFrom(each.from, at, each.to));
     if (next === undefined) break;
     chain.push(next);
-    at = writerOf(next.to as Graph);
+    at = writerOf(next.to);
   }
   return chain;
 }
@@ -187,7 +192,7 @@ async function park(
     seq: nextSeq,
     run: parkedRow(run, cause),
     timers: [...(timerChanges(control, undefined) ?? []), ...disarmed(questions)],
-    events: [{ seq: nextSeq, branch, at, text: codec.encode(body, "the event run.paused") }],
+    events: [{ seq: nextSeq, branch, at, text: encodeAround(codec, body, "the event run.paused") }],
   });
   if (events.listening()) events.emit({ ...body, seq: nextSeq, at });
 }
@@ -271,7 +276,7 @@ function checkpointOf(
     parent: head.id,
     source: "migration",
     nodes: [],
-    control: codec.encode(control satisfies Control, "the control state"),
+    control: encodeAround(codec, control satisfies Control, "the control state"),
     at,
     durationMs: 0,
     seq,

@@ -33,7 +33,7 @@ export async function runTask(session: Session, task: Task, supersteps: Superste
       node: task.node,
       task: task.id,
       attempt: 1,
-      ...(task.input === undefined ? {} : { input: session.control.inputs[task.input] }),
+      ...(task.input === undefined ? {} : { input: session.mask.hideUncommon(session.control.inputs[task.input]) }),
     });
   const started = session.world.clock.monotonic();
   const { cache, onError, retry = once } = node.policy;

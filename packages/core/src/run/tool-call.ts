@@ -345,11 +345,13 @@ function savable(call: CallAtWork, result: ToolResult): ToolResult {
   const { saved, codec } = call.session;
   const what = `the result of the tool "${result.name}"`;
   try {
-    if (saved === undefined || codec === plainCodec) admit(codec, result, what);
-    else codec.encode(result, what);
+    // It is to stand in the list of messages.
+    if (saved === undefined || codec === plainCodec) admit(codec, [result], what);
+    else codec.encode([result], what);
     return result;
   } catch (cause) {
-    const where = isStatewrightError(cause) && cause.place.path !== undefined ? ` (at "${cause.place.path}")` : "";
+    const path = isStatewrightError(cause) ? cause.place.path?.replace(/^0\./, "") : undefined;
+    const where = path === undefined ? "" : ` (at "${path}")`;
     call.artifacts = undefined;
     const text = `The tool "${result.name}" ran, but its result is not data that can be kept${where}.`;
     return resultOfError(new ToolError("invalid_output", text, { cause }), facts(call, result.attempts));

@@ -7,6 +7,7 @@ import { type DeepReadonly, deepFreeze, describeValue, isPlainObject } from "../
 import {
   isSchema,
   issuesText,
+  type ParseResult,
   parseWith,
   type Schema,
   type SchemaInput,
@@ -21,9 +22,7 @@ import { appended, hasAnyOf } from "./message-lists.ts";
 export type ChannelKind = "last" | "list" | "reduce" | "messages" | "record" | "ephemeral" | "untracked";
 
 /** What parsing a write gives: the value to fold, or what is wrong with it. */
-export type Parsed =
-  | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly issues: readonly SchemaIssue[]; readonly cause?: unknown };
+export type Parsed = ParseResult<unknown>;
 
 /** The result of folding the writes of a superstep: the next value and the smallest delta that leads to it. */
 export interface Folded {
@@ -220,17 +219,17 @@ function parseItems(write: unknown, parseItem: (item: unknown) => Parsed): Parse
     return { ok: false, issues: [{ path: "", message: "expected a list of items to append" }] };
   const items: unknown[] = [];
   const issues: SchemaIssue[] = [];
-  write.forEach((item, index) => {
+  for (const [index, item] of write.entries()) {
     const parsed = parseItem(item);
-    if (parsed.ok) items.push(deepFreeze(parsed.value));
-    else
-      issues.push(
-        ...parsed.issues.map((issue) => ({
-          ...issue,
-          path: issue.path === "" ? `${index}` : `${index}.${issue.path}`,
-        })),
-      );
-  });
+    if (parsed.ok) {
+      items.push(deepFreeze(parsed.value));
+      continue;
+    }
+    if (parsed.isAsync === true) return parsed;
+    issues.push(
+      ...parsed.issues.map((issue) => ({ ...issue, path: issue.path === "" ? `${index}` : `${index}.${issue.path}` })),
+    );
+  }
   return issues.length > 0 ? { ok: false, issues } : { ok: true, value: Object.freeze(items) };
 }
 
@@ -244,11 +243,14 @@ function parseEntries(write: unknown, schema: Schema): Parsed {
       continue;
     }
     const parsed = parseWith(schema, item);
-    if (parsed.ok) entries.push([key, deepFreeze(parsed.value)]);
-    else
-      issues.push(
-        ...parsed.issues.map((issue) => ({ ...issue, path: issue.path === "" ? key : `${key}.${issue.path}` })),
-      );
+    if (parsed.ok) {
+      entries.push([key, deepFreeze(parsed.value)]);
+      continue;
+    }
+    if (parsed.isAsync === true) return parsed;
+    issues.push(
+      ...parsed.issues.map((issue) => ({ ...issue, path: issue.path === "" ? key : `${key}.${issue.path}` })),
+    );
   }
   return issues.length > 0 ? { ok: false, issues } : { ok: true, value: entries };
 }

@@ -7,7 +7,15 @@
 import { fromBase64, toBase64 } from "../base/base64.ts";
 import { disregardPromises } from "../base/disregard.ts";
 import { describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
-import { deepestLevel, describeValue, isJson, isMatch, isPlainObject, largestValue } from "../base/json.ts";
+import {
+  deepestLevel,
+  deepestSaved,
+  describeValue,
+  isJson,
+  isMatch,
+  isPlainObject,
+  largestValue,
+} from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 
 /**
@@ -66,12 +74,17 @@ function halfFloats(): Record<string, new (buffer: ArrayBufferLike) => unknown> 
 interface Walk {
   /** How much more text the value may hold. */
   left: number;
+  /** How many levels it may have. */
+  readonly levels: number;
   /** The objects that hold the one being lowered, to notice a cycle. */
   readonly above: object[];
   readonly down: (child: unknown, key: string | number) => unknown;
   /** The error for what is found here. */
   readonly refuse: (found: string, cause?: unknown) => StatewrightError;
 }
+
+/** How codecs encode what holds values that they have taken already. */
+const around: WeakMap<Codec, Codec["encode"]> = new WeakMap();
 
 /** What a codec takes besides its classes. */
 export interface CodecOptions {
@@ -108,7 +121,7 @@ export function createCodec(classes: readonly ClassCodec[] = [], options: CodecO
     }
     if (value === null) return null;
     if (walk.above.includes(value)) throw walk.refuse("a cycle");
-    if (walk.above.length >= deepestLevel) throw walk.refuse(`more than ${deepestLevel} levels`);
+    if (walk.above.length >= walk.levels) throw walk.refuse(`more than ${deepestLevel} levels`);
     walk.above.push(value);
     const lowered = lowerInside(value, walk);
     walk.above.pop();
@@ -145,11 +158,12 @@ export function createCodec(classes: readonly ClassCodec[] = [], options: CodecO
     return tagged;
   }
 
-  function walkOf(what: string): Walk {
+  function walkOf(what: string, levels: number): Walk {
     const keys: (string | number)[] = [];
     const walk: Walk = {
       above: [],
       left: maxValueBytes,
+      levels,
       down: (child, key) => {
         if (typeof child === "string" && child.length <= walk.left) return counted(child, walk);
         keys.push(key);
@@ -197,19 +211,21 @@ export function createCodec(classes: readonly ClassCodec[] = [], options: CodecO
     return liftBuiltIn(tag, tagged["v"], lift);
   }
 
-  return {
-    encode: (value, what) => {
-      const plain = plainText(value);
-      if (plain !== undefined) return plain;
-      const walk = walkOf(what);
-      try {
-        return JSON.stringify(lower(value, walk));
-      } catch (thrown) {
-        disregardPromises(value);
-        if (isStatewrightError(thrown)) throw thrown;
-        throw walk.refuse(`a value that cannot be read (${describeThrown(thrown)})`, thrown);
-      }
-    },
+  function encoded(value: unknown, what: string, levels: number): string {
+    const plain = plainText(value);
+    if (plain !== undefined) return plain;
+    const walk = walkOf(what, levels);
+    try {
+      return JSON.stringify(lower(value, walk));
+    } catch (thrown) {
+      disregardPromises(value);
+      if (isStatewrightError(thrown)) throw thrown;
+      throw walk.refuse(`a value that cannot be read (${describeThrown(thrown)})`, thrown);
+    }
+  }
+
+  const codec: Codec = {
+    encode: (value, what) => encoded(value, what, deepestLevel),
     decode: (text) => {
       try {
         const data: unknown = JSON.parse(text);
@@ -219,6 +235,14 @@ export function createCodec(classes: readonly ClassCodec[] = [], options: CodecO
       }
     },
   };
+  around.set(codec, (value, what) => encoded(value, what, deepestSaved));
+  return codec;
+}
+
+/** The text of what the engine makes around values that were admitted: none of them is refused for the levels that this adds. */
+export function encodeAround(codec: Codec, value: unknown, what: string): string {
+  const encode = around.get(codec);
+  return encode === undefined ? codec.encode(value, what) : encode(value, what);
 }
 
 /** Whether a text of the format stands for what JSON makes of it, with no value that JSON has no form for. */
@@ -266,6 +290,8 @@ export function guardedCodec(codec: Codec): Codec {
     },
   };
   guarded.set(codec, guard);
+  const encode = around.get(codec);
+  if (encode !== undefined) around.set(guard, encode);
   return guard;
 }
 
@@ -378,7 +404,11 @@ function liftBuiltIn(tag: string, data: unknown, lift: (value: unknown) => unkno
       return object;
     }
     default:
-      throw corrupt(`a saved value has the unknown tag "${tag}"`, undefined);
+      throw corrupt(
+        `a saved value has the unknown tag "${tag}"`,
+        undefined,
+        `If "${tag}" is a class of yours, give the codec that knows it, here too: codec: createCodec([…])`,
+      );
   }
 }
 
@@ -506,10 +536,8 @@ function unencodable(what: string, path: string, found: string, cause?: unknown)
   });
 }
 
-function corrupt(what: string, cause: unknown): StatewrightError {
-  return new StatewrightError("store_corrupt", {
-    what,
-    next: "Restore the file from a backup, or fork from the last good checkpoint",
-    cause,
-  });
+function corrupt(what: string, cause: unknown, hint?: string): StatewrightError {
+  const restore = "Restore the file from a backup, or fork from the last good checkpoint";
+  const next = hint === undefined ? restore : `${hint}. Otherwise restore the file from a backup`;
+  return new StatewrightError("store_corrupt", { what, next, cause });
 }

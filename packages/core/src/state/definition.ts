@@ -1,4 +1,6 @@
 /** State: an object of named channels, declared once, typed for nodes, updates and input. */
+
+import { checkAnswersAtOnce } from "../base/async-schema.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import type { Injection } from "../base/injection.ts";
@@ -94,7 +96,9 @@ export function defineState<const Shape extends StateShape>(shape: Shape): Defin
   const channels: Record<string, Channel> = {};
   for (const [name, part] of Object.entries(shape)) {
     checkId("channel name", name);
-    channels[name] = toChannel(name, part);
+    const channel = toChannel(name, part);
+    checkAnswersAtOnce(channel.schema, `the channel "${name}"`, { channel: name });
+    channels[name] = channel;
   }
   return Object.freeze({
     channels: Object.freeze(channels) as DefinedState<Shape>["channels"],

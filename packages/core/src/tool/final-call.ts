@@ -5,7 +5,7 @@ import { isPlainObject, type Json } from "../base/json.ts";
 import type { ModelTool } from "../model/model.ts";
 import type { OutputSchema } from "./output-schema.ts";
 
-/** The name of the final call; no tool of an agent that has one may have it. */
+/** The name of the final call; no tool of an agent that has one may have it, nor be shown to a provider under it. */
 export const finalCallName = "final_answer";
 
 /** A call that ends the agent when its arguments fit. No middleware sees it, and no limit counts it. */
@@ -33,17 +33,11 @@ export function finalCall({ jsonSchema, read }: OutputSchema, description?: stri
 }
 
 /** Throws `invalid_option` for what is no final call. */
-export function checkFinalCall(final: unknown, names: readonly string[]): void {
+export function checkFinalCall(final: unknown): void {
   if (final === undefined) return;
   if (!isPlainObject(final) || typeof final["wrong"] !== "function")
     throw new StatewrightError("invalid_option", {
       what: "final of toolNode is no final call",
       next: "Give what finalCall(outputSchema(schema)) made",
-    });
-  if (names.includes(finalCallName))
-    throw new StatewrightError("invalid_tool", {
-      what: `a tool has the name "${finalCallName}", by which the model gives its output`,
-      next: "Rename the tool",
-      place: { tool: finalCallName },
     });
 }

@@ -1,4 +1,6 @@
 /** Interrupts: questions to a person that a graph declares by key, with the schema of the answer and of what is shown. */
+
+import { checkAnswered, checkAnswersAtOnce } from "../base/async-schema.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { type DeepReadonly, describeValue, isPlainObject } from "../base/json.ts";
@@ -83,9 +85,12 @@ export function checkInterrupts(owner: string, interrupts: unknown): void {
   }
   for (const [key, declared] of Object.entries(interrupts)) {
     checkId(`interrupt of ${owner}`, key);
+    const named = `the interrupt "${key}" of ${owner}`;
+    checkAnswersAtOnce(declared, named);
     if (isSchema(declared)) continue;
     if (isPlainObject(declared) && isSchema(declared["answer"])) {
-      const named = `the interrupt "${key}" of ${owner}`;
+      checkAnswersAtOnce(declared["answer"], named);
+      checkAnswersAtOnce(declared["payload"], `the payload of ${named}`);
       checkOptions(named, declared, interruptOptions);
       checkExpiry(named, declared as Exclude<InterruptDeclaration, Schema>);
       if (declared["payload"] === undefined || isSchema(declared["payload"])) continue;
@@ -112,6 +117,7 @@ export function checkExpiry(owner: string, declared: Exclude<InterruptDeclaratio
   }
   const parsed = parseWith(answer, onExpire);
   if (parsed.ok) return;
+  checkAnswered(parsed, owner);
   throw new StatewrightError("invalid_option", {
     what: `the onExpire of ${owner} is no answer to it: ${issuesText(parsed.issues)}`,
     next: "Give an answer as its schema says",

@@ -1,8 +1,10 @@
 /** What an agent is to give: a schema as models take it, an object at the top, and the way back from what a model gave. */
+
+import { checkAnswered, checkAnswersAtOnce, checkIssuesAtOnce } from "../base/async-schema.ts";
 import { argumentBounds, unfitData } from "../base/bounds.ts";
 import { describeThrown, StatewrightError } from "../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject, type Json, type JsonObject } from "../base/json.ts";
-import { isSchema, issuesText, parseWith, type Schema } from "../base/schema.ts";
+import { isSchema, issuesText, parseWith, type Schema, type SchemaIssue } from "../base/schema.ts";
 import type { JsonSchemaInput } from "./json-schema.ts";
 import { jsonSchemaOf, withEnums } from "./model-tool.ts";
 
@@ -23,8 +25,14 @@ export interface OutputSchema<Output = unknown> {
   readonly read: (given: unknown) => ReadOutput<Output>;
 }
 
-/** Read a schema of outputs. Throws `invalid_option` for one that JSON Schema cannot say. */
+const named = "the output schema";
+
+/**
+ * Read a schema of outputs. Throws `invalid_option` for one that JSON Schema cannot say, and `async_schema` for one that
+ * answers later; where that is seen only when it is used, `read` throws it.
+ */
 export function outputSchema<Output>(input: OutputInput<Output>): OutputSchema<Output> {
+  checkAnswersAtOnce(input, named);
   const said = shownOf(input);
   const isObject = said["type"] === "object";
   const jsonSchema = deepFreeze(closed(isObject ? said : inValue(said)) as JsonObject);
@@ -45,14 +53,20 @@ export function outputSchema<Output>(input: OutputInput<Output>): OutputSchema<O
 function readBy<Output>(input: OutputInput<Output>, given: unknown): ReadOutput<Output> {
   if (isSchema(input)) {
     const parsed = parseWith(input as Schema<unknown, Output>, given);
-    return parsed.ok ? parsed : { ok: false, issues: issuesText(parsed.issues) };
+    if (parsed.ok) return parsed;
+    checkAnswered(parsed, named);
+    return { ok: false, issues: issuesText(parsed.issues) };
   }
+  let issues: readonly SchemaIssue[];
   try {
-    const issues = input.validate(given);
-    return issues.length === 0 ? { ok: true, value: given as Output } : { ok: false, issues: issuesText(issues) };
+    issues = input.validate(given);
   } catch (thrown) {
     return { ok: false, issues: `it cannot be read: ${describeThrown(thrown)}` };
   }
+  checkIssuesAtOnce(issues, named);
+  if (!Array.isArray(issues))
+    return { ok: false, issues: `it cannot be read: the validator gave ${describeValue(issues)}, no issues` };
+  return issues.length === 0 ? { ok: true, value: given as Output } : { ok: false, issues: issuesText(issues) };
 }
 
 function shownOf(input: OutputInput<unknown>): JsonObject {

@@ -1,7 +1,8 @@
 /** Arguments of a call, read by the tool's schema: what reaches its body, or what the model must mend. */
+import { checkAnswered, checkIssuesAtOnce } from "../base/async-schema.ts";
 import { argumentBounds, unfitData } from "../base/bounds.ts";
 import { describeThrown } from "../base/errors.ts";
-import { isPlainObject, type Json, type JsonObject } from "../base/json.ts";
+import { describeValue, isPlainObject, type Json, type JsonObject } from "../base/json.ts";
 import { parseWith, type SchemaIssue } from "../base/schema.ts";
 import { resolveRef } from "./json-schema.ts";
 import { modelToolOf } from "./model-tool.ts";
@@ -15,18 +16,21 @@ export type ParsedArgs =
 
 /**
  * Arguments parsed by the tool's schema. Unknown keys are named at every depth, where zod would drop them in silence; those
- * of a JSON Schema are as its `additionalProperties` says.
+ * of a JSON Schema are as its `additionalProperties` says. Throws `async_schema` for a schema that answers with a promise.
  */
 export function parseArgs(spec: ToolSpec, args: unknown): ParsedArgs {
   if (!isPlainObject(args)) return { ok: false, issues: [{ path: "", message: "expected an object of arguments" }] };
   const unfit = unfitData(args, argumentBounds);
   if (unfit !== undefined) return { ok: false, issues: [{ path: "", message: `they ${unfit.text}` }] };
-  if ("jsonSchema" in spec.input) return validated(spec.input.validate, args);
+  if ("jsonSchema" in spec.input) return validated(spec, spec.input.validate, args);
   const shown = modelToolOf(spec).inputSchema;
   const strays = straysIn(shown, args);
   if (strays.unknown.length > 0) return { ok: false, issues: strays.unknown };
   const parsed = parseWith(spec.input, args);
-  if (!parsed.ok) return { ok: false, issues: parsed.issues.map((issue) => withExpected(shown, issue)) };
+  if (!parsed.ok) {
+    checkAnswered(parsed, inputOf(spec), { tool: spec.name });
+    return { ok: false, issues: parsed.issues.map((issue) => withExpected(shown, issue)) };
+  }
   // A schema that coerces takes null for 0 or "null": the model is held to what it was shown.
   return strays.nulls.length > 0 ? { ok: false, issues: strays.nulls } : parsed;
 }
@@ -46,13 +50,26 @@ export function takesNothing(spec: ToolSpec): boolean {
   return Object.keys((modelToolOf(spec).inputSchema["properties"] ?? {}) as object).length === 0;
 }
 
-function validated(validate: (value: unknown) => readonly SchemaIssue[], args: unknown): ParsedArgs {
+function validated(spec: ToolSpec, validate: (value: unknown) => readonly SchemaIssue[], args: unknown): ParsedArgs {
+  let issues: readonly SchemaIssue[];
   try {
-    const issues = validate(args);
-    return issues.length > 0 ? { ok: false, issues } : { ok: true, value: args };
+    issues = validate(args);
   } catch (thrown) {
     return { ok: false, issues: [{ path: "", message: `they cannot be read: ${describeThrown(thrown)}` }] };
   }
+  checkIssuesAtOnce(issues, inputOf(spec), { tool: spec.name });
+  if (!Array.isArray(issues)) {
+    const given = describeValue(issues);
+    return {
+      ok: false,
+      issues: [{ path: "", message: `they cannot be read: the validator gave ${given}, no issues` }],
+    };
+  }
+  return issues.length === 0 ? { ok: true, value: args } : { ok: false, issues };
+}
+
+function inputOf({ name }: ToolSpec): string {
+  return `the input of the tool "${name}"`;
 }
 
 /** A message of the schema's own says what is wrong in the author's words; what was expected there stands beside it. */

@@ -55,6 +55,7 @@ export function toolRegistry<State = unknown, Context = unknown>(
     });
   }
   const aliases = new Map<string, ReadonlyMap<string, string>>();
+  const free = new Set<string>();
   let current: Tools = new Map();
   let sorted: readonly string[] | undefined;
   let shown: readonly ModelTool[] | undefined;
@@ -64,7 +65,8 @@ export function toolRegistry<State = unknown, Context = unknown>(
     sorted = undefined;
     shown = undefined;
   };
-  const refuseAlias = (name: string): void => {
+  const refuseName = (name: string): void => {
+    if (free.has(name)) throw kept(name, name, undefined);
     for (const [provider, named] of aliases)
       for (const [canonical, alias] of named) {
         if (alias === name && canonical !== name) throw takenByAlias(name, provider, canonical);
@@ -75,19 +77,19 @@ export function toolRegistry<State = unknown, Context = unknown>(
       const added = fit(tool, policy);
       const known = current.get(added.spec.name);
       if (known !== undefined) throw taken(added.spec, known.spec);
-      refuseAlias(added.spec.name);
+      refuseName(added.spec.name);
       become(new Map(current).set(added.spec.name, added));
       return registry;
     },
     replace: (tool) => {
       const added = fit(tool, policy);
-      refuseAlias(added.spec.name);
+      refuseName(added.spec.name);
       become(new Map(current).set(added.spec.name, added));
       return registry;
     },
     replaceAll: (all) => {
       const next = setOf(all, policy);
-      for (const name of next.keys()) refuseAlias(name);
+      for (const name of next.keys()) refuseName(name);
       for (const name of current.keys()) if (!next.has(name)) forgetAliases(aliases, name);
       become(next);
       return registry;
@@ -111,6 +113,7 @@ export function toolRegistry<State = unknown, Context = unknown>(
       const owner = known === undefined ? undefined : [...known].find(([, each]) => each === alias)?.[0];
       if (owner !== undefined && owner !== canonical) throw takenByAlias(alias, provider, owner);
       if (current.has(alias) && alias !== canonical) throw takenByTool(alias, provider, canonical);
+      if (free.has(alias)) throw kept(alias, canonical, provider);
       aliases.set(provider, new Map(known).set(canonical, alias));
       return registry;
     },
@@ -129,7 +132,24 @@ export function toolRegistry<State = unknown, Context = unknown>(
       deepFreeze(registry.names().flatMap((name) => descriptionsOf(current.get(name), [...aliases.entries()]))),
   };
   become(setOf(tools, policy));
+  freeing.set(registry, (name) => {
+    if (current.has(name)) throw kept(name, name, undefined);
+    for (const [provider, named] of aliases)
+      for (const [canonical, alias] of named) if (alias === name) throw kept(name, canonical, provider);
+    free.add(name);
+  });
   return Object.freeze(registry);
+}
+
+/** How each registry is told of a name that no tool of it may have. */
+const freeing: WeakMap<object, (name: string) => void> = new WeakMap();
+
+/**
+ * Keep a name free for what is no tool: throws `invalid_tool` where a tool has it, or is shown under it to some provider, and
+ * from now on the registry refuses both.
+ */
+export function keepFree(registry: ToolRegistry<never, never>, name: string): void {
+  freeing.get(registry)?.(name);
 }
 
 /** Tell whether tools were given as a registry. */
@@ -233,6 +253,15 @@ function taken(added: ToolSpec, known: ToolSpec): StatewrightError {
     what: `two tools are named "${added.name}"${from}`,
     next: "Rename one of them, or use replace to put the new one in the place of the old one",
     place: { tool: added.name },
+  });
+}
+
+function kept(name: string, canonical: string, provider: string | undefined): StatewrightError {
+  const who = provider === undefined ? "a tool has" : `for models of "${provider}" the tool "${canonical}" has`;
+  return new StatewrightError("invalid_tool", {
+    what: `${who} the name "${name}", by which the model gives its output`,
+    next: provider === undefined ? "Rename the tool" : "Choose another alias",
+    place: { tool: canonical },
   });
 }
 

@@ -6,26 +6,49 @@ import { checkOf, resolveRef } from "./json-schema.ts";
 /** What was found, each with its path. */
 export interface Strays {
   /** Keys that no part of the schema names, where it is not open. */
-  readonly unknown: SchemaIssue[];
+  readonly unknown: readonly SchemaIssue[];
   /** Nulls where the schema allows none. */
-  readonly nulls: SchemaIssue[];
+  readonly nulls: readonly SchemaIssue[];
 }
+
+/** So many of a kind are told: a path may be long, and each is a text of its own. */
+const mostTold = 100;
 
 /** Look through arguments, at every depth. */
 export function straysIn(schema: JsonObject, args: unknown): Strays {
-  const found: Strays = { unknown: [], nulls: [] };
+  const found: Found = { unknown: [], nulls: [], known: new Map() };
   visitorOf(schema, schema)?.(args, undefined, undefined, found);
-  return found;
+  return {
+    unknown: found.unknown
+      .slice(0, mostTold)
+      .map(({ within, key }) => ({ path: textOf(within, key), message: "unknown argument" })),
+    nulls: found.nulls,
+  };
 }
 
-/** The way to a value: made into text only where something is found. */
+/** What is found on the way. */
+interface Found {
+  readonly unknown: Unknown[];
+  readonly nulls: SchemaIssue[];
+  /** What combined schemas have found in values: alternatives share parts, and deep values would be looked at for ever. */
+  readonly known: Map<object, Map<unknown, Pick<Found, "unknown" | "nulls">>>;
+}
+
+/** A key that nothing names. */
+interface Unknown {
+  readonly within: Way;
+  readonly key: string;
+}
+
+/** The way to a list or an object, from the arguments on: made into text only where something is told. */
 interface Way {
   readonly up: Way | undefined;
-  readonly key: string | number;
+  readonly key: string | number | undefined;
+  readonly value: object;
 }
 
 /** Looks at the value that stands under `key` at the end of a way. */
-type Visitor = (value: unknown, up: Way | undefined, key: string | number | undefined, found: Strays) => void;
+type Visitor = (value: unknown, up: Way | undefined, key: string | number | undefined, found: Found) => void;
 
 const visitors: WeakMap<object, Visitor | null> = new WeakMap();
 
@@ -34,11 +57,16 @@ function visitorOf(root: JsonObject, schema: unknown): Visitor | null {
   if (!isPlainObject(schema)) return null;
   const known = visitors.get(schema);
   if (known !== undefined) return known;
-  const { $ref, anyOf, oneOf, allOf } = schema as JsonObject;
-  const combines = [$ref, anyOf, oneOf, allOf].some((word) => word !== undefined);
-  const made = combines ? combined(root, schema as JsonObject) : plain(root, schema as JsonObject);
+  const made = makeVisitor(root, schema as JsonObject);
   visitors.set(schema, made);
   return made;
+}
+
+function makeVisitor(root: JsonObject, schema: JsonObject): Visitor | null {
+  const { $ref: ref, anyOf, oneOf, allOf } = schema;
+  if (typeof ref === "string") return referred(root, ref);
+  const combines = [anyOf, oneOf, allOf].some((word) => word !== undefined);
+  return combines ? combined(root, schema) : plain(root, schema);
 }
 
 function plain(root: JsonObject, schema: JsonObject): Visitor | null {
@@ -55,10 +83,11 @@ function plain(root: JsonObject, schema: JsonObject): Visitor | null {
   return (value, up, key, found) => {
     if (typeof value !== "object") return;
     if (value === null) {
-      if (!takesNull) found.nulls.push({ path: textOf(up, key), message: `expected ${type}, received null` });
+      if (!takesNull && found.nulls.length < mostTold)
+        found.nulls.push({ path: textOf(up, key), message: `expected ${type}, received null` });
       return;
     }
-    const here = key === undefined ? up : { up, key };
+    const here: Way = { up, key, value };
     if (Array.isArray(value)) {
       for (let index = 0; index < value.length; index++)
         (index < places.length ? places[index] : item)?.(value[index], here, index, found);
@@ -68,20 +97,100 @@ function plain(root: JsonObject, schema: JsonObject): Visitor | null {
       const part = parts?.get(name);
       if (part !== undefined) part?.(value[name as keyof typeof value], here, name, found);
       else if (open) rest?.(value[name as keyof typeof value], here, name, found);
-      else found.unknown.push({ path: textOf(here, name), message: "unknown argument" });
+      else found.unknown.push({ within: here, key: name });
     }
   };
 }
 
-/** References, alternatives and schemas that hold together: which of them apply is seen from the value. */
+/** Many references to one schema are one visitor of it, made when it is used: a schema may refer to itself. */
+function referred(root: JsonObject, ref: string): Visitor {
+  return (value, up, key, found) => visitorOf(root, resolveRef(root, ref))?.(value, up, key, found);
+}
+
+/** So many ways in which a value fits a schema are looked at. */
+const mostWays = 16;
+
+/** Alternatives and schemas that hold together: which of them apply is seen from the value. */
 function combined(root: JsonObject, schema: JsonObject): Visitor {
   return (value, up, key, found) => {
-    if (value === null && schema["$ref"] === undefined) return;
-    const parts = partsFor(root, schema, value)?.filter(saysSomething) ?? [];
-    const [only] = parts;
-    if (parts.length === 1) visitorOf(root, only)?.(value, up, key, found);
-    else if (parts.length > 1) visitTogether(root, parts, value, key === undefined ? up : { up, key }, found);
+    if (value === null) return;
+    const known = found.known.get(schema)?.get(value);
+    if (known !== undefined) {
+      add(found, known);
+      return;
+    }
+    const ways = waysFor(root, schema, value);
+    const look = (): Found | undefined => {
+      const way = ways.next();
+      if (way.done === true) return undefined;
+      const seen: Found = { unknown: [], nulls: [], known: found.known };
+      visitParts(root, way.value.filter(saysSomething), value, up, key, seen);
+      return seen;
+    };
+    const first = look();
+    if (first === undefined) return;
+    let { unknown } = first;
+    // A value may fit other alternatives too: what one of them names is what the model was shown, and zod drops it.
+    for (let nth = 1; nth < mostWays && unknown.length > 0; nth++) {
+      const other = look();
+      if (other === undefined) break;
+      unknown = inBoth(unknown, other.unknown);
+    }
+    const all = { unknown, nulls: first.nulls };
+    add(found, all);
+    if (first.unknown.length === 0) return;
+    const ofSchema = found.known.get(schema);
+    if (ofSchema === undefined) found.known.set(schema, new Map([[value, all]]));
+    else ofSchema.set(value, all);
   };
+}
+
+function add(found: Found, { unknown, nulls }: Pick<Found, "unknown" | "nulls">): void {
+  for (const each of unknown) found.unknown.push(each);
+  for (const each of nulls) if (found.nulls.length < mostTold) found.nulls.push(each);
+}
+
+function visitParts(
+  root: JsonObject,
+  parts: readonly JsonObject[],
+  value: unknown,
+  up: Way | undefined,
+  key: string | number | undefined,
+  found: Found,
+): void {
+  const [only] = parts;
+  if (parts.length === 1) visitorOf(root, only)?.(value, up, key, found);
+  else if (parts.length > 1) visitTogether(root, parts, value, up, key, found);
+}
+
+/** What is unknown either way: by itself, or with what it stands in. */
+function inBoth(one: readonly Unknown[], other: readonly Unknown[]): Unknown[] {
+  const [inOne, inOther] = [keysOf(one), keysOf(other)];
+  const inner = other.filter((each) => !isOf(inOne, each.within, each.key) && isWithin(inOne, each));
+  return [...one.filter((each) => isWithin(inOther, each)), ...inner];
+}
+
+/** Unknown keys by what has them. */
+type KeysOf = ReadonlyMap<object, ReadonlySet<string | number | undefined>>;
+
+function keysOf(list: readonly Unknown[]): KeysOf {
+  const keys = new Map<object, Set<string>>();
+  for (const { within, key } of list) {
+    const known = keys.get(within.value);
+    if (known === undefined) keys.set(within.value, new Set([key]));
+    else known.add(key);
+  }
+  return keys;
+}
+
+function isOf(keys: KeysOf, within: Way | undefined, key: string | number | undefined): boolean {
+  return within !== undefined && keys.get(within.value)?.has(key) === true;
+}
+
+function isWithin(keys: KeysOf, { within, key }: Unknown): boolean {
+  if (isOf(keys, within, key)) return true;
+  for (let way: Way | undefined = within; way !== undefined; way = way.up) if (isOf(keys, way.up, way.key)) return true;
+  return false;
 }
 
 /** A value to which several schemas apply: what one of them names is known, what one leaves open is open. */
@@ -89,13 +198,15 @@ function visitTogether(
   root: JsonObject,
   parts: readonly JsonObject[],
   value: unknown,
-  here: Way | undefined,
-  found: Strays,
+  up: Way | undefined,
+  key: string | number | undefined,
+  found: Found,
 ): void {
   if (!isPlainObject(value)) {
-    for (const part of parts) visitorOf(root, part)?.(value, here?.up, here?.key, found);
+    for (const part of parts) visitorOf(root, part)?.(value, up, key, found);
     return;
   }
+  const here: Way = { up, key, value };
   const open = parts.some((part) => part["properties"] === undefined || isOpen(part));
   for (const name of Object.keys(value)) {
     const naming = parts.flatMap(({ properties }) =>
@@ -103,7 +214,7 @@ function visitTogether(
     );
     for (const named of naming) visitorOf(root, named)?.(value[name], here, name, found);
     if (naming.length > 0) continue;
-    if (!open) found.unknown.push({ path: textOf(here, name), message: "unknown argument" });
+    if (!open) found.unknown.push({ within: here, key: name });
     else for (const part of parts) visitorOf(root, part["additionalProperties"])?.(value[name], here, name, found);
   }
 }
@@ -117,27 +228,56 @@ function isOpen({ additionalProperties, patternProperties }: JsonObject): boolea
 }
 
 /**
- * The schemas that apply to a value together: of alternatives the first that it fits, as zod takes it. Undefined where it
- * fits none, which is for the parser to say.
+ * The schemas that apply to a value together, for each choice of alternatives that it fits: that of zod, which takes the first,
+ * comes first. None where it fits none, which is for the parser to say.
  */
-function partsFor(root: JsonObject, schema: JsonObject, value: unknown): readonly JsonObject[] | undefined {
+function* waysFor(root: JsonObject, schema: JsonObject, value: unknown): Generator<readonly JsonObject[], void> {
+  const parts: JsonObject[] = [];
+  const choices: Choice[] = [];
+  if (gather(root, schema, value, parts, choices)) yield* waysThrough(root, choices, value, parts);
+}
+
+/** Alternatives of which one applies, and the place of the first that the value fits. */
+interface Choice {
+  readonly among: readonly JsonObject[];
+  readonly first: number;
+}
+
+/** What applies in any case, and what is chosen among. False where a choice has nothing that the value fits. */
+function gather(root: JsonObject, schema: JsonObject, value: unknown, parts: JsonObject[], choices: Choice[]): boolean {
   const { $ref: ref, anyOf, oneOf, allOf, ...own } = schema;
   if (typeof ref === "string") {
     const target = resolveRef(root, ref);
-    return isPlainObject(target) ? partsFor(root, target as JsonObject, value) : [];
+    return !isPlainObject(target) || gather(root, target as JsonObject, value, parts, choices);
   }
   const alternatives = anyOf ?? oneOf;
-  if (alternatives === undefined && allOf === undefined) return [schema];
-  const parts: JsonObject[] = saysSomething(own) ? [ownPart(schema, own)] : [];
-  for (const each of listOf(allOf)) {
-    const more = partsFor(root, each, value);
-    if (more === undefined) return undefined;
-    parts.push(...more);
+  if (alternatives === undefined && allOf === undefined) {
+    parts.push(schema);
+    return true;
   }
-  if (alternatives === undefined) return parts;
-  const chosen = listOf(alternatives).find((each) => fits(root, each, value));
-  const more = chosen === undefined ? undefined : partsFor(root, chosen, value);
-  return more === undefined ? undefined : [...parts, ...more];
+  if (saysSomething(own)) parts.push(ownPart(schema, own));
+  if (!listOf(allOf).every((each) => gather(root, each, value, parts, choices))) return false;
+  if (alternatives === undefined) return true;
+  const among = listOf(alternatives);
+  const first = among.findIndex((each) => fits(root, each, value));
+  choices.push({ among, first });
+  return first !== -1;
+}
+
+function* waysThrough(
+  root: JsonObject,
+  [choice, ...rest]: readonly Choice[],
+  value: unknown,
+  parts: readonly JsonObject[],
+): Generator<readonly JsonObject[], void> {
+  if (choice === undefined) {
+    yield parts;
+    return;
+  }
+  for (const [place, each] of choice.among.entries()) {
+    if (place < choice.first || (place > choice.first && !fits(root, each, value))) continue;
+    for (const more of waysFor(root, each, value)) yield* waysThrough(root, rest, value, [...parts, ...more]);
+  }
 }
 
 const ownParts: WeakMap<JsonObject, JsonObject> = new WeakMap();
@@ -166,6 +306,6 @@ function fits(root: JsonObject, schema: JsonObject, value: unknown): boolean {
 
 function textOf(up: Way | undefined, key: string | number | undefined): string {
   const keys = key === undefined ? [] : [key];
-  for (let way = up; way !== undefined; way = way.up) keys.unshift(way.key);
+  for (let way = up; way?.key !== undefined; way = way.up) keys.unshift(way.key);
   return keys.join(".");
 }

@@ -2,6 +2,8 @@
  * Tools: what a model may call. `defineTool` types arguments from the schema and hidden values from `inject`;
  * the graph that uses a tool must have the state and context that it injects.
  */
+
+import { checkAnswersAtOnce } from "../base/async-schema.ts";
 import type { EffectClass } from "../base/effect.ts";
 import { describeThrown, isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import {
@@ -417,6 +419,8 @@ function checkKinds(tool: string, parts: { readonly [Part in keyof ToolSpec]?: u
   must("original name", originalName, isNamed, "what the tool is called where it comes from, or nothing");
   must("input", input, isSchema(input) || isJsonSchemaInput(input), "z.object({ … }) of its arguments");
   must("output", output, output === undefined || isSchema(output), "a schema of the result's value, or nothing");
+  checkAnswersAtOnce(input, `the input of the tool "${tool}"`, { tool });
+  checkAnswersAtOnce(output, `the output of the tool "${tool}"`, { tool });
   must(
     "inject",
     inject,

@@ -348,6 +348,56 @@ describe("a key", () => {
     expect(world.timers).toBe(0);
   });
 
+  test("a run that a dead process left in the queue is taken up when it is asked for again, where its turn has come", async () => {
+    for (const onBusy of ["enqueue", "interrupt", "rollback"] as const) {
+      const { world, open, start, log } = wordy();
+      const store = memoryStore();
+      const first = start(store, "slow");
+      await world.settle();
+      const queued = await start(store.peer(), "q", { key: "q", onBusy }).result;
+      // With the first the process dies as the run is done; else in the midst of it, and the input is to take its place.
+      if (onBusy === "enqueue") first.on(({ type }) => (type === "run.completed" ? store.crash() : undefined));
+      else store.crash();
+      leftToDie(first.result);
+      open("slow");
+      await world.settle();
+      const other = store.peer();
+      expect((await listRuns(other, { key: "q" }))[0]?.status, onBusy).toBe("queued");
+      const both = [start(other, "q", { key: "q" }), start(other.peer(), "q", { key: "q" })];
+      const events = eventsOf(both[0] as (typeof both)[number]);
+      const [again, elsewhere] = await Promise.allSettled(both.map(({ result }) => result));
+      expect(again, onBusy).toMatchObject({ value: { status: "done", run: queued.run, state: { word: "q" } } });
+      expect(JSON.stringify(elsewhere), onBusy).toMatch(/"queued"|"done"|thread_busy/);
+      expect(only(events, "run.started"), onBusy).toMatchObject([{ run: queued.run }]);
+      expect((await log(other)).slice(-2), onBusy).toEqual(["q 1", "q 2"]);
+    }
+  });
+
+  test("asked for again behind a run that rests, a run says that it is queued, waits here where that run is at work, and is cancelled by its handle", async () => {
+    const { graph, world, open, start, log } = wordy();
+    const store = memoryStore();
+    const first = start(store, "slow");
+    await world.settle();
+    const queued = await start(store.peer(), "q", { key: "q", onBusy: "enqueue" }).result;
+    const other = await start(store.peer(), "gone", { key: "gone", onBusy: "enqueue" }).result;
+    const [again, gone] = [start(store, "q", { key: "q" }), start(store, "gone", { key: "gone" })];
+    await world.settle();
+    gone.cancel("no");
+    expect(await gone.result).toMatchObject({ status: "cancelled", run: other.run, reason: "no" });
+    open("slow");
+    expect(await again.result).toMatchObject({ status: "done", run: queued.run });
+    expect((await first.result).status).toBe("done");
+    expect(await log(store)).toEqual(["slow 1", "slow 2", "q 1", "q 2"]);
+
+    await start(store, "ask").result;
+    const behind = await start(store, "last", { key: "last", onBusy: "enqueue" }).result;
+    expect(await start(store.peer(), "last", { key: "last" }).result).toMatchObject({ ...behind, status: "queued" });
+    // Taken up without anybody who waits, it is at work here all the same.
+    const resumed = resume(graph, { store, world, thread: "t", answers: { ok: true } });
+    await resumed.result;
+    expect(await start(store, "last", { key: "last" }).result).toMatchObject({ status: "done", run: behind.run });
+  });
+
   test("of two processes that start a run under one key at the same moment one runs it", async () => {
     for (let round = 0; round < 20; round++) {
       const { begun, start } = wordy();

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, isStatewrightError, toolNode } from "../../src/index.ts";
+import { withOwnIds } from "../../src/run/open-calls.ts";
 import {
   answersIn,
   call,
@@ -281,6 +282,15 @@ describe("one set of calls", () => {
     expect(answersIn(done).map(textIn)).toEqual(["one as x", "two as x_3", "three as x_2", "four as x_4", "five as "]);
     expect(new Set(done.result.state.messages.map(({ id }) => id)).size).toBe(done.result.state.messages.length);
     expect(eventsOf(done, "tool.completed")).toHaveLength(5);
+    // What is told of the message is what is saved.
+    const [told] = eventsOf(done, "message.completed");
+    expect(told?.message).toEqual(done.result.state.messages[1]);
+  });
+
+  test("very many calls with one id get an id each, with no more work for one than for another", () => {
+    const many = withOwnIds(Array.from({ length: 20_000 }, () => call("act", {}, "x")));
+    expect(new Set(many.map((block) => (block.type === "call" ? block.id : ""))).size).toBe(many.length);
+    expect(many.at(-1)).toMatchObject({ id: "x_20000" });
   });
 
   test("ids that come again in a later turn are other calls", async () => {

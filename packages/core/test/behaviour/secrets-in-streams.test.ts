@@ -21,7 +21,7 @@ import {
   textOf,
   toolNode,
 } from "../../src/index.ts";
-import { call, eventsOf, talk } from "../support/tool-loop.ts";
+import { answersIn, call, eventsOf, talk } from "../support/tool-loop.ts";
 
 const key = "sk-live-7781-abc";
 const secrets = { get: () => key };
@@ -182,9 +182,9 @@ describe("a secret that a model says in pieces", () => {
     expect(joined("text")).toBe("The key is [secret], and that was sk-live");
     expect(joined("c1")).toBe('{"with":"x[secret]y"}');
     expect(read.trim()).toBe("The key is [secret], and that was sk-live");
-    // The state has the arguments as they are, and so have the events that tell its changes.
-    const shown = events.filter(({ type }) => type !== "step.committed" && type !== "transition.taken");
-    expect(JSON.stringify(shown)).not.toContain("7781");
+    // The state has the arguments as they are, and no event has, also those that tell its changes.
+    expect(JSON.stringify(state)).toContain("7781");
+    expect(JSON.stringify(events)).not.toContain("7781");
     expect(events.filter(({ type }) => type === "message.voided")).toEqual([]);
     const message = state.messages.find((each) => each.role === "assistant" && textOf(each) !== "");
     expect(message?.role === "assistant" ? message.content.map((block) => Object.values(block)[1]) : []).toEqual([
@@ -194,6 +194,34 @@ describe("a secret that a model says in pieces", () => {
     ]);
     // What is acted upon is no answer to show.
     expect(got).toEqual([undefined, key.length, `x${key}y`, key.length]);
+  });
+
+  test("R16 is blotted out where it lies over several text blocks of a message, as in the stream of them", async () => {
+    const text = (part: string) => ({ type: "text", text: part }) as const;
+    const parts = ["The key: ", key.slice(0, 4), key.slice(4, 9), `${key.slice(9)}. So`, ` ${key}!`];
+    const reply: ModelReply = { content: parts.map(text), finish: "stop" };
+    const { events, state, read } = await spoken(parts.map(text), reply);
+    const last = state.messages.findLast(({ role }) => role === "assistant");
+    expect(last?.content).toEqual([text("The key: "), text("[secret]"), text(". So"), text(" [secret]!")]);
+    expect(read.trim()).toBe("The key: [secret]. So [secret]!");
+    expect(events.filter(({ type }) => type === "message.voided")).toEqual([]);
+  });
+
+  test("R16 is blotted out where it lies over several thoughts; of signed ones all go that hold a part of it", async () => {
+    const thought = (part: string) => ({ type: "reasoning", text: part }) as const;
+    const signed = (part: string) => ({ ...thought(part), provider: { acme: { signature: "x" } } });
+    const answer = { type: "text", text: "Done." } as const;
+    const thoughtsIn = async (content: ModelReply["content"]) => {
+      const { state } = await spoken([], { content: [...content, answer], finish: "stop" });
+      return state.messages.findLast(({ role }) => role === "assistant")?.content;
+    };
+    const [begin, end] = [`It is ${key.slice(0, 6)}`, `${key.slice(6)}, I think`];
+    expect(await thoughtsIn([thought(begin), thought(end)])).toEqual([
+      thought("It is [secret]"),
+      thought(", I think"),
+      answer,
+    ]);
+    expect(await thoughtsIn([signed("So"), signed(begin), signed(end)])).toEqual([signed("So"), answer]);
   });
 
   test("a signed thought that holds one goes, since nobody can change it", async () => {
@@ -252,6 +280,30 @@ describe("a secret that a tool says in pieces", () => {
     ]);
     expect(JSON.stringify(done.events)).not.toContain("7781");
     expect(JSON.stringify(done.events)).not.toContain("sk-live-77");
+  });
+
+  test("R16 is blotted out where it lies over several text blocks of a partial result or a result", async () => {
+    const text = (part: string) => ({ type: "text", text: part }) as const;
+    const image = { type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" } as const;
+    const content = [text(`a ${key.slice(0, 5)}`), image, text(key.slice(5)), text("b")];
+    const leak = defineTool({
+      name: "say",
+      description: "Says it.",
+      input: z.object({}),
+      inject: { key: secret("KEY") },
+      run: (_args, { update }) => {
+        update?.({ content: [text(`a ${key.slice(0, 5)}`), image, text(key.slice(5, -1))] });
+        update?.({ content });
+        return { content };
+      },
+    });
+    const done = await talk({ tools: [leak], secrets, turns: [[call("say")], ["ok"]] });
+    const shown = [text("a [secret]"), image, text("b")];
+    expect(eventsOf(done, "tool.update").map(({ partial }) => partial.content)).toEqual([
+      [text("a "), image, text("")],
+      shown,
+    ]);
+    expect(answersIn(done).map((answer) => answer.content)).toEqual([shown]);
   });
 
   test("R16 is blotted out of texts that it tells by events of its own, each name for itself", async () => {

@@ -2,17 +2,28 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  approval,
   defineContext,
   defineGraph,
+  defineMiddleware,
   defineState,
+  defineTool,
   END,
+  ephemeral,
+  fork,
   type Graph,
   getState,
   goto,
   gotos,
   history,
+  interruptFor,
+  join,
   list,
+  longTerm,
+  longTermStore,
+  type Message,
   memoryStore,
+  messages,
   prune,
   resume,
   route,
@@ -22,6 +33,7 @@ import {
   sends,
   subgraph,
   task,
+  toolNode,
   updateState,
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
@@ -244,6 +256,30 @@ test("E45 pending tasks that an update does not speak of keep their ids and ques
   expect(done).toEqual(["t/main/0:0/pay", "t/main/0:4/0:0/call"]);
 });
 
+test.each(["a join", "a deferred node"])(
+  "%s waits for what is pending beside an update, which sees what the step before made visible",
+  async (kind) => {
+    const meets = kind === "a join" ? join("meet") : "meet";
+    const graph = defineGraph({
+      name: "beside",
+      state: defineState({ log: list(z.string()), word: ephemeral(z.string()) }),
+    })
+      .nodes({
+        begin: () => ({ word: "go" }),
+        left: ({ word }) => ({ log: [`left ${word}`] }),
+        right: ({ word }) => ({ log: [`right ${word}`] }),
+        meet: { run: ({ word }) => ({ log: [`meet ${word}`] }), defer: kind !== "a join" },
+      })
+      .edges({ [START]: "begin", begin: ["left", "right"], left: meets, right: meets, meet: END });
+    const at = { store: memoryStore(), thread: "t" };
+    await run(graph, { ...at, breakpoints: { before: ["left"] } }).result;
+    await updateState(graph, { ...at, as: "left", values: { log: ["left by an update"] } });
+    expect((await getState(graph, at)).next).toEqual(["right"]);
+    const end = await resume(graph, at).result;
+    expect([end.status, end.state.log]).toEqual(["done", ["left by an update", "right go", "meet undefined"]]);
+  },
+);
+
 test("a task that an update adds gets no id that a task of the step has had, also where prune took out what tells of it", async () => {
   const done: string[] = [];
   const interrupts = { one: z.string(), two: z.string() };
@@ -298,4 +334,128 @@ test("E50 a question that an update has closed parks no run under a graph that d
   await updateState(asks("before"), { ...at, as: "one", values: { log: ["one"] } });
   const end = await resume(asks("after"), { ...at, answers: { two: "two" } }).result;
   expect(end.state.log).toEqual(["one", "two"]);
+});
+
+/** Calls three tools at once, of which a person has to let one through; keeps what it was told in a graph of its own where that is wanted. */
+function calling() {
+  const tool = (name: string) =>
+    defineTool({
+      name,
+      description: name,
+      input: z.object({}),
+      effect: "idempotent",
+      inject: { notes: longTerm("notes") },
+      run: async (_args, { injected }) => {
+        await injected.notes.put(name, 1);
+        return `${name} done`;
+      },
+    });
+  const ask = defineMiddleware({
+    name: "ask",
+    asks: ["approve"],
+    beforeTool: ({ call }) => (call.name === "pay" ? interruptFor(call, "it costs") : undefined),
+  });
+  const call = (name: string) => ({ type: "call" as const, id: name, name, args: {} });
+  const says = (content: readonly ReturnType<typeof call>[], id: string) => ({
+    messages: [{ role: "assistant" as const, id, finish: "calls" as const, content }],
+  });
+  const state = defineState({ messages: messages() });
+  return defineGraph({ name: "calling", state, interrupts: { approve: approval } })
+    .nodes({
+      model: ({ messages: { length } }) =>
+        length > 3 ? says([], `m${length}`) : says([call("look"), call("pay"), call("read")], `m${length}`),
+      tools: toolNode({ tools: [tool("look"), tool("pay"), tool("read")], middleware: [ask] }),
+    })
+    .edges({
+      [START]: "model",
+      model: route(["tools", END], ({ messages: { length } }) => (length > 4 ? END : "tools")),
+      tools: END,
+    });
+}
+
+const said = (id: string) => ({ role: "user" as const, id, content: [{ type: "text" as const, text: id }] });
+
+function linesOf(conversation: readonly Message[]): readonly string[] {
+  return conversation.map((message) =>
+    message.role === "tool"
+      ? `${message.callId}: ${message.content.map((block) => (block.type === "text" ? block.text : "")).join("")}`
+      : message.role,
+  );
+}
+
+const closed = (why: string) => ["assistant", "look: look done", `pay: Not carried out: ${why}.`, "read: read done"];
+
+test("I7 a call that an update leaves without an answer gets one: what was recorded, or that it was not carried out", async () => {
+  const graph = calling();
+  const store = memoryStore();
+  const at = { store, thread: "t" };
+  expect((await run(graph, { ...at, input: { messages: [said("a")] } }).result).status).toBe("waiting");
+  await updateState(graph, { ...at, as: START, values: { messages: [said("b")] } });
+  const { state } = await resume(graph, at).result;
+  const why = "an update took the place of its node";
+  expect(linesOf(state.messages)).toEqual(["user", ...closed(why), "user", "assistant"]);
+  expect((await longTermStore(store).under("notes").list()).map(({ key }) => key)).toEqual(["look", "read"]);
+  const own = { role: "tool" as const, id: "x", callId: "look", name: "look", content: [], isError: false };
+  await run(graph, { store, thread: "u", input: { messages: [said("a")] } }).result;
+  await updateState(graph, { store, thread: "u", as: "tools", values: { messages: [own] } });
+  const { state: mine } = await getState(graph, { store, thread: "u" });
+  expect(linesOf(mine.messages).slice(2)).toEqual(["look: ", ...closed(why).slice(2)]);
+});
+
+test("I7 a graph that is kept answers the calls that were at work when an update took the place of its node", async () => {
+  const inner = calling();
+  const outer = defineGraph({
+    name: "outer",
+    state: defineState({ heard: list(z.string()), nth: z.number().default(0) }),
+  })
+    .nodes({
+      help: subgraph(inner, {
+        input: ({ nth }) => ({ messages: [said(`u${nth}`)] }),
+        output: (_output, { ended }) => ({ heard: [...linesOf(ended.messages)] }),
+        persistence: "kept",
+      }),
+      count: ({ nth }) => ({ nth: nth + 1 }),
+    })
+    .edges({ [START]: "help", help: "count", count: route(["help", END], ({ nth }) => (nth < 2 ? "help" : END)) });
+  const store = memoryStore();
+  const at = { store, thread: "t" };
+  await run(outer, at).result;
+  await updateState(outer, { ...at, as: "help", values: {} });
+  const { state } = await resume(outer, at).result;
+  expect(state.heard).toEqual(["user", ...closed("a new input came before it"), "user", "assistant"]);
+  expect((await longTermStore(store).under("notes").list()).length).toBe(2);
+});
+
+test("I7 a fork at which calls are open answers them where it begins with a new input; an edit that would part them is refused", async () => {
+  const graph = calling();
+  const at = { store: memoryStore(), thread: "t" };
+  await run(graph, { ...at, input: { messages: [said("a")] } }).result;
+  const { checkpointId } = await getState(graph, at);
+  const forked = (name: string, update: object) => fork(graph, { ...at, at: checkpointId, name, update });
+  const error = await failureOf(forked("parted", { messages: [said("b")] }), "invalid_update");
+  expect(error.message).toContain('the call "look" would have no answer');
+  await forked("mended", { messages: [{ remove: "m1" }, said("b")] });
+  const branch = await forked("other", {});
+  const { state } = await run(graph, { ...at, branch, input: { messages: [said("b")] } }).result;
+  const none = ["look", "pay", "read"].map((call) => `${call}: Not carried out: a new input came before it.`);
+  expect(linesOf(state.messages)).toEqual(["user", "assistant", ...none, "user", "assistant"]);
+});
+
+test("I7 a rollback of a run that began over open calls gives them no life again: they are answered", async () => {
+  const graph = calling();
+  const at = { store: memoryStore(), thread: "t" };
+  await run(graph, { ...at, input: { messages: [said("a")] } }).result;
+  const { checkpointId } = await getState(graph, at);
+  const branch = await fork(graph, { ...at, at: checkpointId, name: "other" });
+  const next = { ...at, branch, input: { messages: [said("b")] } };
+  expect((await run(graph, { ...next, breakpoints: { before: ["model"] } }).result).status).toBe("paused");
+  const { state } = await run(graph, { ...next, input: { messages: [said("c")] }, onBusy: "rollback" }).result;
+  expect(linesOf(state.messages)).toEqual([
+    "user",
+    "assistant",
+    ...["look", "pay", "read"].map((call) => expect.stringContaining(`${call}: Not carried out: `)),
+    "user",
+    "assistant",
+  ]);
+  expect(state.messages.flatMap((each) => (each.role === "user" ? [each.id] : []))).toEqual(["a", "c"]);
 });

@@ -6,7 +6,9 @@ import {
   getState,
   history,
   list,
+  listRuns,
   memoryStore,
+  resume,
   run,
   START,
   type Store,
@@ -61,6 +63,30 @@ test("the status of a branch is found behind the runs of another one", async () 
   expect((await getState(log, { store, thread: "t", branch: "main" })).status).toBe("failed");
   expect(asked).toEqual([1, 50, 50]);
   expect((await getState(log, { store, thread: "t", branch })).status).toBe("done");
+});
+
+test("an input that stands in the queue, or was taken out of it, does not hide how the run before it stands", async () => {
+  const asking = defineGraph({
+    name: "asking",
+    state: defineState({ said: list(z.string()) }),
+    interrupts: { q: z.string() },
+  })
+    .nodes({ ask: async (_state, { interrupt }) => ({ said: [await interrupt("q")] }) })
+    .edges({ [START]: "ask", ask: END });
+  const store = memoryStore();
+  await run(asking, { store, thread: "t", input: {} }).result;
+  const behind = run(asking, { store, thread: "t", input: {}, onBusy: "enqueue" });
+  await behind.result;
+  const seen = async () => {
+    const { status, interrupts } = await getState(asking, { store, thread: "t" });
+    return [status, interrupts.length, (await store.thread("t"))?.status];
+  };
+  expect(await seen()).toEqual(["waiting", 1, "waiting"]);
+  behind.cancel();
+  await expect.poll(async () => (await listRuns(store)).map(({ status }) => status)).toEqual(["cancelled", "waiting"]);
+  expect(await seen()).toEqual(["waiting", 1, "waiting"]);
+  await resume(asking, { store, thread: "t", answers: { q: "yes" } }).result;
+  expect(await seen()).toEqual(["done", 0, "done"]);
 });
 
 test("what history shows is frozen, whatever the kind of the change", async () => {

@@ -247,6 +247,12 @@ test("R1 nothing that a text names is constructed: unknown tags and broken texts
   }
 });
 
+test("a class whose codec was not given is told by its tag, with what to give", async () => {
+  const failure = await failureOf(() => plainCodec.decode('{"$":"money","v":5}'), "store_corrupt");
+  expect(failure.message).toContain('unknown tag "money"');
+  expect(failure.message).toContain("give the codec that knows it");
+});
+
 test("a tag that the format uses, or two classes use, is refused", async () => {
   await failureOf(() => createCodec([{ ...money, tag: "date" }]), "invalid_option");
   await failureOf(() => createCodec([money, money]), "invalid_option");

@@ -73,6 +73,67 @@ describe("unknown keys, at every depth", () => {
     expect(issuesOf(input, { at: { c: 1 } }).join()).not.toContain("unknown argument");
   });
 
+  test("a key of another alternative that the value fits too is known, and dropped as zod drops it", () => {
+    const a = z.object({ a: z.string() });
+    const either = z.object({ at: z.union([a, z.object({ b: z.number() })]) });
+    const wider = z.object({ at: z.union([a, a.extend({ b: z.object({ c: z.string() }) })]) });
+    const taken: readonly (readonly [z.ZodObject, unknown])[] = [
+      [either, { at: { a: "x", b: 1 } }],
+      [wider, { at: { a: "x", b: { c: "y" } } }],
+      [z.object({ at: z.object({ n: z.int() }).and(either.shape.at) }), { at: { n: 1, a: "x", b: 1 } }],
+    ];
+    for (const [input, args] of taken)
+      expect(parseArgs(specOf(input), args)).toEqual({ ok: true, value: input.parse(args) });
+    // What no alternative names that it fits is refused, by its own path.
+    expect(issuesOf(either, { at: { a: "x", b: 1, c: 1 } })).toEqual(["at.c: unknown argument"]);
+    expect(issuesOf(either, { at: { a: 1, b: 1 } })).toEqual(["at.a: unknown argument"]);
+    expect(issuesOf(wider, { at: { a: "x", b: { c: "y", d: 1 } } })).toEqual(["at.b.d: unknown argument"]);
+  });
+
+  test("deep alternatives that a value fits all of are looked at in no time that doubles with each level", () => {
+    const left = z.object({
+      a: z.string().optional(),
+      get next() {
+        return either.optional();
+      },
+    });
+    const right = z.object({
+      b: z.string().optional(),
+      get next() {
+        return either.optional();
+      },
+    });
+    const either: z.ZodType = z.union([left, right]);
+    let at: object = { c: 1 };
+    for (let level = 0; level < 50; level++) at = { next: at };
+    const path = `at.${"next.".repeat(50)}c`;
+    expect(issuesOf(z.object({ at: either }), { at })).toEqual([`${path}: unknown argument`]);
+  });
+
+  test("what lies deep within alternatives is looked at once for each of them and each level, not for each way to it", () => {
+    const alternatives: z.ZodType[] = [];
+    const any: z.ZodType = z.lazy(() => z.union(alternatives as [z.ZodType, z.ZodType]));
+    for (const name of "abcdefgh")
+      alternatives.push(z.object({ [name]: z.number().optional(), read: z.int().optional(), next: any.optional() }));
+    let reads = 0;
+    const deepest = Object.defineProperty({ other: 1 }, "read", { enumerable: true, get: () => reads++ });
+    let at: object = deepest;
+    for (let level = 0; level < 30; level++) at = { next: at };
+    expect(issuesOf(z.object({ at: any }), { at })).toEqual([`at.${"next.".repeat(30)}other: unknown argument`]);
+    expect(reads).toBeLessThan(8 * 30 * 10);
+  });
+
+  test("very many unknown keys, and alternatives of which a part has none that fits, are no work without end", () => {
+    const input = z.object({ at: z.union([z.object({ a: z.int() }), z.object({ b: z.int() })]) });
+    const many = Object.fromEntries(Array.from({ length: 60_000 }, (_, nth) => [`k${nth}`, nth]));
+    expect(issuesOf(input, { at: { a: 1, b: 2, ...many } })[0]).toBe("at.k0: unknown argument");
+    let all: z.ZodType = z.union([z.object({ x: z.int() }), z.object({ y: z.int() })]);
+    for (let nth = 0; nth < 30; nth++)
+      all = z.union([z.object({ a: z.int().optional() }), z.object({ b: z.int().optional() })]).and(all);
+    expect(issuesOf(z.object({ at: all }), { at: {} }).join()).not.toContain("unknown argument");
+    expect(issuesOf(z.object({ at: all }), { at: { x: 1, c: 1 } })).toEqual(["at.c: unknown argument"]);
+  });
+
   test("hostile names are names like others", () => {
     const polluted = JSON.parse('{"at":{"a":"x","__proto__":{"polluted":1}}}') as unknown;
     expect(issuesOf(z.object({ at: z.object({ a: z.string() }) }), polluted)).toHaveLength(1);

@@ -1,5 +1,5 @@
 /** What every store must do: run each test against a store of your own. */
-import type { EffectRow, Store } from "@statewright/core";
+import type { CutDelta, EffectRow, Store } from "@statewright/core";
 import { artifactTests } from "./artifacts.ts";
 import { refused, same } from "./assert.ts";
 import { childLineTests } from "./child-lines.ts";
@@ -104,6 +104,31 @@ export const storeConformance: readonly StoreTest[] = [
       await refused(late.step(2), "fenced", "the first commit, after another store has taken the thread");
       await release(peer, thread, claim);
       same((await begins(thread)).claim.epoch, claim.epoch + 1, "the epoch of the claim after that");
+    }
+  }),
+
+  storeTest("a thread that a run is about to begin on is held already", async ({ store }) => {
+    const before = await start(store, "t");
+    await before.step(1);
+    await before.step(2);
+    await before.commit({ run: { ...run("r1"), status: "done" }, release: true });
+    const image = await store.image("t");
+    for (const thread of ["t", "new"]) {
+      const held = await start(store, thread, { begins: true, run: false });
+      await refused(store.delete(thread), "thread_busy", `removing ${thread}`);
+      await refused(fork(store, thread, "b", 1, []), "thread_busy", `a fork of ${thread}`);
+      await refused(store.insert({ ...image, id: thread }), "thread_exists", `taking ${thread} in`);
+      if (thread === "t") {
+        const { thread: _, branch: __, ...row } = run("q1");
+        await store.enqueue({ thread, run: { ...row, status: "queued", queuedAt: 300, input: "{}" } });
+        same(await store.dequeue(thread, "q1", { at: 400, reason: "no" }), true, "taking out of the queue");
+        const merge = (rows: readonly CutDelta[]): readonly CutDelta[] => rows;
+        same(await store.prune({ thread, keepLast: 1, merge }), 1, "pruning beside it");
+      }
+      await held.step(3, [delta("last", "replace", '"on"')]);
+      await held.commit({ release: true });
+      same((await store.head(thread))?.step, 3, `the first checkpoint of the run on ${thread}`);
+      same((await store.claim(request(thread))).queued, 0, `the queue of ${thread}`);
     }
   }),
 

@@ -1,0 +1,200 @@
+/** Nothing waits for a schema: one that answers later is refused where it is defined, or fails the run of who defined it. */
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { z as z3 } from "zod/v3";
+import { parseWith } from "../../src/base/schema.ts";
+import {
+  defineContext,
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  jsonSchemaInput,
+  list,
+  memoryStore,
+  outputSchema,
+  record,
+  resume,
+  run,
+  START,
+  task,
+} from "../../src/index.ts";
+import { failureOf } from "../support/failure.ts";
+import { answersIn, call, textIn, toolLoop } from "../support/tool-loop.ts";
+import { expectNothingUnhandled } from "../support/unhandled.ts";
+
+expectNothingUnhandled();
+
+const isFree = async (name: string): Promise<boolean> => name !== "taken";
+/** Seen at its definition: its function is async. */
+const seen = z.string().refine(isFree);
+/** Seen when it is used: its function gives a promise and does not look like it. */
+const unseen = z.string().refine((name) => isFree(name));
+
+test("an async refinement or transform is refused where it is defined, with its place", async () => {
+  const later = (schema: z.ZodType) => z.object({ user: z.object({ names: z.array(schema).optional() }) });
+  const State = defineState({ name: z.string() });
+  const tool = { name: "add", description: "Adds.", run: () => "added" };
+  const graph = { name: "people", state: State };
+  const places: Readonly<Record<string, () => unknown>> = {
+    'the input of the tool "add" has an async refinement or transform at "user.names"': () =>
+      defineTool({ ...tool, input: later(seen) }),
+    'the output of the tool "add"': () =>
+      defineTool({ ...tool, input: z.object({}), output: z.string().transform(isFree) }),
+    "the output schema": () => outputSchema(z.object({ name: z.union([z.number(), seen]) })),
+    'the channel "name"': () => defineState({ name: seen.default("x") }),
+    'the channel "names"': () => defineState({ names: list(z.string().check(async () => {})) }),
+    'the context value "who"': () => defineContext({ who: z.tuple([z.preprocess(isFree, z.boolean())]) }),
+    'the interrupt "pick"': () => defineGraph({ ...graph, interrupts: { pick: seen } }),
+    'the payload of the interrupt "pick"': () =>
+      defineGraph({ ...graph, interrupts: { pick: { answer: z.string(), payload: later(seen) } } }),
+    "the input of the graph": () => defineGraph({ ...graph, input: later(seen) as never }),
+    'the input of the task node "one"': () =>
+      defineGraph(graph)
+        .nodes({ one: task(seen, () => ({})) })
+        .edges({ [START]: END, one: END }),
+  };
+  for (const [place, define] of Object.entries(places))
+    expect((await failureOf(define, "async_schema")).message).toContain(`async_schema: ${place}`);
+});
+
+test("a schema that names what is not there yet, or itself, is taken as it is", () => {
+  const tree = z.object({
+    name: z.string(),
+    get parts() {
+      return z.array(tree);
+    },
+  });
+  expect(() => defineState({ tree: tree.optional(), lazy: z.lazy(() => unseen).optional() })).not.toThrow();
+});
+
+test("a schema that makes its parts anew each time it is asked is looked at so far and no further", () => {
+  let made = 0;
+  const branch = (): z.ZodType => {
+    made += 1;
+    return z.object({
+      get left() {
+        return branch().optional();
+      },
+      get right() {
+        return branch().optional();
+      },
+    });
+  };
+  expect(() => defineState({ tree: branch().optional() })).not.toThrow();
+  expect(made).toBeLessThan(10_000);
+});
+
+test("a schema of zod 3 that answers later is the mistake of who defined it too, and one that throws is none", () => {
+  expect(parseWith(z3.string().refine(isFree), "Ada")).toMatchObject({ isAsync: true });
+  expect(parseWith(z3.object({ name: z3.string().transform(isFree) }), { name: "Ada" })).toMatchObject({
+    isAsync: true,
+  });
+  const thrown = parseWith(
+    z3.string().refine(() => {
+      throw new Error("mine");
+    }),
+    "Ada",
+  );
+  expect(thrown).toMatchObject({ ok: false, issues: [{ message: "it cannot be read: mine" }] });
+  expect(thrown).not.toHaveProperty("isAsync");
+});
+
+test("arguments whose schema answers later fail the run and not the model, and are read once the schema is mended", async () => {
+  const toolOf = (name: z.ZodType<string>) =>
+    defineTool({
+      name: "add",
+      description: "Adds a name.",
+      input: z.object({ name }),
+      effect: "pure",
+      run: (args) => `added ${args.name}`,
+    });
+  const broken = toolLoop({ tools: [toolOf(unseen)], turns: [[call("add", { name: "Ada" })], ["done"]] });
+  const error = await failureOf(broken.start().result, "async_schema");
+  expect(error.message).toContain('the input of the tool "add" has a schema that answers with a promise');
+  expect(error.kind).toBe("definition");
+  expect(broken.requests).toHaveLength(1);
+  const store = broken.store ?? memoryStore();
+  const mended = toolLoop({ tools: [toolOf(z.string())], turns: [[], ["done"]], store });
+  const end = await mended.again().result;
+  expect(answersIn(end).map(textIn)).toEqual(["added Ada"]);
+});
+
+test("a validator of a JSON Schema that answers later is no yes", async () => {
+  // @ts-expect-error a validator gives issues
+  const input = jsonSchemaInput({ type: "object" }, { validator: () => async () => Promise.reject(new Error("no")) });
+  let called = 0;
+  const add = defineTool({ name: "add", description: "Adds.", input, run: () => void called++ });
+  const loop = toolLoop({ tools: [add], turns: [[call("add")], ["done"]] });
+  expect((await failureOf(loop.start().result, "async_schema")).message).toContain('the input of the tool "add"');
+  expect(called).toBe(0);
+  expect(() => outputSchema(input).read({})).toThrow("async_schema: the output schema");
+});
+
+test("a validator of a JSON Schema that gives no list of issues is no yes, and no end of the run", async () => {
+  for (const given of [undefined, true, false]) {
+    // @ts-expect-error a validator gives issues
+    const input = jsonSchemaInput({ type: "object" }, { validator: () => () => given });
+    let called = 0;
+    const add = defineTool({ name: "add", description: "Adds.", input, run: () => void called++ });
+    const loop = toolLoop({ tools: [add], turns: [[call("add")], ["done"]] });
+    expect(answersIn(await loop.start().result).map(textIn)[0]).toContain(`the validator gave ${given}`);
+    expect(called).toBe(0);
+    expect(outputSchema(input).read({})).toMatchObject({ ok: false });
+  }
+});
+
+test("a result whose schema answers later is kept as an answer and fails the run: the tool is not called again", async () => {
+  let called = 0;
+  const add = defineTool({
+    name: "add",
+    description: "Adds a name.",
+    input: z.object({}),
+    output: z.object({ name: z.string().transform((name): unknown => isFree(name)) }),
+    run: () => {
+      called += 1;
+      return { content: "added", value: { name: "Ada" } };
+    },
+  });
+  const loop = toolLoop({ tools: [add], turns: [[call("add")], ["done"]] });
+  const error = await failureOf(loop.start().result, "tool_failed");
+  expect(error.message).toContain("the schema of its output answers with a promise");
+  await loop.again().result;
+  expect(called).toBe(1);
+});
+
+test("what a node writes, what a question shows, an answer and an input fail as the schema's mistake", async () => {
+  const State = defineState({
+    names: list(unseen),
+    byName: record(z.object({ name: unseen })),
+    wanted: z.string().default("names"),
+  });
+  const graph = defineGraph({
+    name: "people",
+    state: State,
+    interrupts: { pick: unseen, show: { answer: z.string(), payload: z.object({ name: unseen }) } },
+  })
+    .nodes({
+      act: async ({ wanted }, { interrupt }) => {
+        if (wanted === "names") return { names: ["Ada"] };
+        if (wanted === "byName") return { byName: { a: { name: "Ada" } } };
+        if (wanted === "pick") await interrupt("pick");
+        else await interrupt("show", { payload: { name: "Ada" } });
+        return {};
+      },
+    })
+    .edges({ [START]: "act", act: END });
+  const store = memoryStore();
+  const saying = async (wanted: string): Promise<string> => {
+    const error = await failureOf(run(graph, { store, thread: wanted, input: { wanted } }).result, "async_schema");
+    return error.message;
+  };
+  expect(await saying("names")).toContain('the channel "names"');
+  expect(await saying("byName")).toContain('the channel "byName"');
+  expect(await saying("show")).toContain('the payload of the interrupt "show"');
+  expect((await run(graph, { store, thread: "t", input: { wanted: "pick" } }).result).status).toBe("waiting");
+  const answered = resume(graph, { store, thread: "t", answers: { pick: "Ada" } }).result;
+  expect((await failureOf(answered, "async_schema")).message).toContain('the question "pick"');
+  const given = run(graph, { store, thread: "u", input: { names: ["Ada"] } }).result;
+  expect((await failureOf(given, "async_schema")).message).toContain('the channel "names"');
+});
