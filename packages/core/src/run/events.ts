@@ -15,6 +15,7 @@ import type { ToolOutput, ToolResult } from "../tool/result.ts";
 import { createEventQueue, isDurable } from "./event-queue.ts";
 import type { Inspection } from "./inspection.ts";
 import type { GuardResult, Step } from "./kernel.ts";
+import type { RunHandle } from "./options.ts";
 
 /** What a machine did: with the number and the time of its event, what tests, the command line and the inspector read. */
 export interface Transition {
@@ -269,6 +270,8 @@ export interface EventStream {
   readonly iterate: (wanted?: (event: RunEvent) => boolean) => AsyncIterableIterator<RunEvent>;
   /** The state of the run as its result would show it, once it has one. */
   state: (() => unknown) | undefined;
+  /** The handle of the run that tells its events here. */
+  handle: RunHandle<unknown> | undefined;
   /** The end; loops that were not told of the failure throw it. */
   readonly close: (failure?: { readonly error: unknown }) => void;
   /** Tells the machines' ways to an inspector, if there is one. */
@@ -304,6 +307,7 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
     subscribe,
     iterate: (wanted) => iterate(subscribe, closers, () => closed, wanted),
     state: undefined,
+    handle: undefined,
     inspection,
     close: (failure) => {
       closed = true;

@@ -92,7 +92,7 @@ export function launch<State, Output>(
     followUp: (input) => send("followUp", input),
   };
   stops.set(handle, stop);
-  handles.set(events, handle);
+  events.handle = handle;
   return handle;
 }
 
@@ -102,12 +102,6 @@ function isOwn(event: RunEvent): boolean {
 }
 
 const stops: WeakMap<object, Stops["stop"]> = new WeakMap();
-const handles: WeakMap<EventStream, RunHandle<unknown>> = new WeakMap();
-
-/** The handle of the run that tells its events there. */
-export function handleOf(events: EventStream): RunHandle<unknown> | undefined {
-  return handles.get(events);
-}
 
 /** Stop the run of a handle at once for the sake of its process: its signals fire, and a resume goes on. */
 export function stopNow(handle: RunHandle<unknown>, reason: string): void {

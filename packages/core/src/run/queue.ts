@@ -13,7 +13,7 @@ import { type Beginning, deskOf, type InLine, inLineOn, isBusyHere } from "./at-
 import { beginAndDrive } from "./begin.ts";
 import { endForInput } from "./end-for-input.ts";
 import type { EventStream } from "./events.ts";
-import { handleOf, launch, type Stops } from "./launch.ts";
+import { launch, type Stops } from "./launch.ts";
 import { codecOf, type Opening, openSession, release, unfinished, worldOf } from "./open.ts";
 import type { BreakpointOption, CommonOptions, RunHandle, RunResult } from "./options.ts";
 import { type OutcomeSource, outcomeOf } from "./outcome.ts";
@@ -54,7 +54,7 @@ export async function holding(
   const { store } = saved;
   const { atWork, inLine } = deskOf(store);
   const { id, branch, key } = run;
-  const mine = { run: id, branch, key, handle: handleOf(session.events), stop, arrived: inbox.arrived };
+  const mine = { run: id, branch, key, handle: session.events.handle, stop, arrived: inbox.arrived };
   atWork.set(run.thread, mine);
   // A run that could not begin has let the thread go without a word about the queue.
   let look = true;
