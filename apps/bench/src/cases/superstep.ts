@@ -7,7 +7,7 @@ import { type Case, type Contender, doublings, type Work } from "../case.ts";
 import type { Sample } from "../measure.ts";
 import type { LangGraph, PeerGraph, PeerSaver, Peers } from "../peers/langgraph.ts";
 import { createRunClock } from "../run-clock.ts";
-import { scratchFile } from "../scratch-files.ts";
+import { type ScratchFile, scratchFile } from "../scratch-files.ts";
 
 type Durability = "normal" | "full";
 
@@ -91,12 +91,7 @@ function eachOnItsThread(): Work {
         await run(counter, { input: { n: 0, limit: 1 }, store, thread: `thread-${runs++}` }).result;
       return undefined;
     },
-    close: () => {
-      store.close();
-      const bytes = file.bytes() / runs;
-      file.remove();
-      return bytes;
-    },
+    close: () => ended(file, runs, () => store.close()),
   };
 }
 
@@ -151,12 +146,7 @@ function savedRuns(durability: Durability): Work {
       units += size + 1;
       return countSaved(size, store, `thread-${runs++}`);
     },
-    close: () => {
-      store.close();
-      const bytes = file.bytes() / units;
-      file.remove();
-      return bytes;
-    },
+    close: () => ended(file, units, () => store.close()),
   };
 }
 
@@ -197,13 +187,16 @@ async function rawTransactions(durability: Durability, shape: "one row" | "three
       }
       return undefined;
     },
-    close: () => {
-      db.close();
-      const bytes = file.bytes() / units;
-      file.remove();
-      return bytes;
-    },
+    close: () => ended(file, units, () => db.close()),
   };
+}
+
+/** The bytes that each unit has left, when what wrote them is closed. */
+function ended(file: ScratchFile, units: number, close: () => void): number {
+  close();
+  const bytes = file.bytes() / units;
+  file.remove();
+  return bytes;
 }
 
 let ourBytes: number | undefined;
@@ -252,12 +245,7 @@ function peerSaved(langgraph: LangGraph, durability: Durability): Contender {
           await countPeer(graph, size + 1, `thread-${runs++}`);
           return clock.stop();
         },
-        close: () => {
-          saver.db.close();
-          const bytes = file.bytes() / units;
-          file.remove();
-          return bytes;
-        },
+        close: () => ended(file, units, () => saver.db.close()),
       };
     },
   };
@@ -281,12 +269,7 @@ function peerOnThreads(langgraph: LangGraph): Contender {
           for (let nth = 0; nth < size; nth++) await countPeer(graph, 1, `thread-${runs++}`);
           return undefined;
         },
-        close: () => {
-          saver.db.close();
-          const bytes = file.bytes() / runs;
-          file.remove();
-          return bytes;
-        },
+        close: () => ended(file, runs, () => saver.db.close()),
       };
     },
   };

@@ -1,17 +1,22 @@
 /** Who wrote a thread: with the channels of another graph its state would be read as something that it is not. */
 import { StatewrightError } from "../base/errors.ts";
+import type { Codec } from "../state/codec.ts";
 import type { CheckpointRow, Control } from "./checkpoint.ts";
 import type { ThreadRow } from "./store.ts";
 
 /** Throws `graph_changed` where another graph has written this checkpoint: one of the outermost line, or of a graph inside. */
 export function checkWriter(
   { id: thread, graph: outermost }: Pick<ThreadRow, "id" | "graph">,
-  { id, branch }: Pick<CheckpointRow, "id" | "branch">,
-  { caller }: Pick<Control, "caller">,
+  { id, branch, control }: Pick<CheckpointRow, "id" | "branch" | "control">,
+  codec: Codec,
   { name }: { readonly name: string },
 ): void {
-  if (!branch.includes("/")) checkThread({ id: thread, graph: outermost }, { name });
-  else if (caller?.graph !== undefined && caller.graph !== name) throw writtenInside(thread, id, { ...caller, name });
+  if (!branch.includes("/")) {
+    checkThread({ id: thread, graph: outermost }, { name });
+    return;
+  }
+  const { caller } = codec.decode(control) as Control;
+  if (caller?.graph !== undefined && caller.graph !== name) throw writtenInside(thread, id, { ...caller, name });
 }
 
 function writtenInside(

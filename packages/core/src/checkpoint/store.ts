@@ -34,9 +34,9 @@ export interface ClaimRequest {
   readonly mustExist?: boolean;
   /**
    * A run begins, whose first commit comes before any of its work. A store may take the thread with that commit, in one
-   * write, and refuse it with `fenced` where somebody else has come to the thread meanwhile. Through
-   * the same store it is held from then on as after any other claim: what is queued or posted finds it, nobody removes it,
-   * forks it, or takes another in under its id.
+   * write, and refuse it with `fenced` where somebody else has come to the thread meanwhile. Through the same store it is
+   * held from then on as after any other claim: what is queued or posted finds it, nobody removes it, forks it, or takes
+   * another in under its id.
    */
   readonly begins?: boolean | undefined;
 }

@@ -100,7 +100,7 @@ export async function* history<Types extends GraphTypes>(
   for await (const line of linesWithin(read, branch, before, nodes)) {
     let isFirst = true;
     for await (const row of checkpoints(read, line, before)) {
-      if (isFirst) checkWriter(known, row, codec.decode(row.control) as Control, graph);
+      if (isFirst) checkWriter(known, row, codec, graph);
       isFirst = false;
       if (isWanted(row, options)) yield entryOf<Types>(codec, row);
     }

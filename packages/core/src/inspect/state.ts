@@ -138,7 +138,7 @@ async function findCheckpoint(
   const known = await mustExist(store, thread);
   const row = at === undefined ? await newest(read, branch, within) : await store.checkpoint(thread, at);
   if (row !== undefined) {
-    checkWriter(known, row, read.codec.decode(row.control) as Control, graph);
+    checkWriter(known, row, read.codec, graph);
     return row;
   }
   const on = within === undefined ? `on the branch "${branch ?? "main"}"` : `of a call of "${within}"`;

@@ -74,7 +74,7 @@ export async function fork<Types extends GraphTypes>(
   if (known === undefined) throw unknownThread(thread);
   const from = await store.checkpoint(thread, at);
   if (from === undefined) throw unknownCheckpoint(thread, at);
-  checkWriter(known, from, codec.decode(from.control) as Control, graph);
+  checkWriter(known, from, codec, graph);
   const now = world.clock.now();
   const edited = await withEdit(graph as Graph, options, from, codec, now);
   const calls = await callsFrom(store, codec, thread, from);

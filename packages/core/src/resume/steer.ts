@@ -42,8 +42,8 @@ const names = optionNames<SteerOptions>({
 /**
  * Put messages into the inbox of a thread; they are kept when the promise resolves. The run at work, here or in another
  * process, takes them in at its next boundary; where none is at work, or it ends before, the next run of the thread does.
- * Rejects with `unknown_thread`, `unknown_branch`, `graph_changed` for a thread of another graph, `invalid_input` for other messages than those of users and the system,
- * `invalid_option` for a graph without the channel `messages`.
+ * Rejects with `unknown_thread`, `unknown_branch`, `graph_changed` for a thread of another graph, `invalid_input` for other
+ * messages than those of users and the system, `invalid_option` for a graph without the channel `messages`.
  */
 export async function steer<Types extends GraphTypes>(graph: Graph<Types>, options: SteerOptions): Promise<void> {
   checkGraph("steer", graph);

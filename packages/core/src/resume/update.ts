@@ -68,8 +68,8 @@ const names = [
 /**
  * Add a superstep to a thread as if these nodes had returned the values: reducers and outgoing edges apply (rule E45). A
  * pending task of such a node is done with it, other pending tasks stay as they are: their ids and questions, and what is
- * recorded of them. A tool call that is left without an answer gets one. `as` may be left out where one node has written
- * last. A thread is made by an update as `START`. Throws `invalid_option` for an `as` that is missing or unknown,
+ * recorded of them. A tool call that is left without an answer gets one. `as` may be left out where one node has written last. A
+ * thread is made by an update as `START`. Throws `invalid_option` for an `as` that is missing or unknown,
  * `thread_busy` while a run is at work, `unknown_thread`, and what a bad return of the node throws; then nothing is changed.
  */
 export async function updateState<Types extends GraphTypes>(

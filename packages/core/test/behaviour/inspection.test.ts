@@ -1,4 +1,4 @@
-/** Inspection: any standard inspector sees a run's machines as it sees XState's own actors. */
+/** Inspection: every standard inspector sees a run's machines as it sees XState's own actors. */
 import { createInspector } from "@statelyai/inspect";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import {
