@@ -400,7 +400,7 @@ test("a call that is made again after it was given up is not answered by the lat
   expect(world.lines.map(({ text }) => text)).toContainEqual(expect.stringContaining("a late answer was dropped"));
 });
 
-test("S3.46 S3.47 S3.48 D13 T40 a call that is not answered in time is a timeout, told once in the log; the process lives, and the next call gets its own answer", async () => {
+test("S3.46 S3.47 S3.48 T40 D13 a call that is not answered in time is a timeout, told once in the log; the process lives, and the next call gets its own answer", async () => {
   const world = virtualClock({ waitsForWork: false });
   const lines: { readonly text: string; readonly fields: unknown }[] = [];
   const plugin = await load("echo", {

@@ -223,15 +223,15 @@ describe("ten marks of a call", () => {
     "10 tool.completed",
   ];
 
-  test("D4 S1.48 S1.49 S1.50 S1.51 a call is looked at by name, arguments and limits, in this order, before it starts", async () => {
+  test("S1.48 S1.49 S1.50 S1.51 D4 a call is looked at by name, arguments and limits, in this order, before it starts", async () => {
     expect((await marks(memoryStore())).slice(0, 4)).toEqual(ten.slice(0, 4));
   });
 
-  test("D4 S1.52 S1.53 S1.54 S1.55 hooks stand around the execution, and the result is formatted behind them", async () => {
+  test("S1.52 S1.53 S1.54 S1.55 D4 hooks stand around the execution, and the result is formatted behind them", async () => {
     expect((await marks(memoryStore())).slice(4, 8)).toEqual(ten.slice(4, 8));
   });
 
-  test("D4 S1.56 S1.57 what is large is kept before the end is told, and without a store it is bounded", async () => {
+  test("S1.56 S1.57 D4 what is large is kept before the end is told, and without a store it is bounded", async () => {
     const store = memoryStore();
     expect(await marks(store)).toEqual(ten);
     expect(await store.artifacts.list("t")).toHaveLength(1);
@@ -649,7 +649,7 @@ describe("read_artifact", () => {
 describe("where artifacts are kept", () => {
   const text = `begin ${"m".repeat(20_000)} end`;
 
-  test("D5 T28 a store of artifacts that fails is logged and told, the model sees bounded text, and the turn goes on", async () => {
+  test("T28 D5 a store of artifacts that fails is logged and told, the model sees bounded text, and the turn goes on", async () => {
     const failures: readonly (() => Promise<void>)[] = [
       () => Promise.reject(new Error("bucket is full")),
       () => {
@@ -673,7 +673,7 @@ describe("where artifacts are kept", () => {
     }
   });
 
-  test("D5 T28 an artifact of the run's store is saved in the write of its outcome, and fails with it", async () => {
+  test("T28 D5 an artifact of the run's store is saved in the write of its outcome, and fails with it", async () => {
     const inner = memoryStore();
     const commits: { readonly effects: readonly string[]; readonly artifacts: number }[] = [];
     let isFull = true;

@@ -113,7 +113,7 @@ test("after hooks see denied, unknown, malformed and answered calls too, so that
   ).toEqual(["answered", "denied", "malformed", "unknown"]);
 });
 
-test("K5 D4 T18 changed arguments are parsed again, told by an event, and refused when they do not fit", async () => {
+test("K5 T18 D4 changed arguments are parsed again, told by an event, and refused when they do not fit", async () => {
   const log: string[] = [];
   const doubling = middlewareOf({
     name: "doubling",

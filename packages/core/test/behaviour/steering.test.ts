@@ -264,7 +264,7 @@ describe("skipped calls", () => {
     expect(answers[1]?.isError).toBe(true);
   });
 
-  test("D2 T5 finish-batch runs all that were asked for, and a tool may say that steering skips no call of it", async () => {
+  test("T5 D2 finish-batch runs all that were asked for, and a tool may say that steering skips no call of it", async () => {
     const turns = [works("a", "b", "c"), ["ok"]] as const;
     const finished = await steered({ at: 5, strategy: "sequential", steering: "finish-batch", turns });
     expect(answersIn(finished).map(textIn)).toEqual(["a", "b", "c"]);

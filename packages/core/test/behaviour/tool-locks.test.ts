@@ -294,7 +294,7 @@ describe("tools that run alone", () => {
 });
 
 describe("a limit of calls", () => {
-  test("S1.50 K5 D4 T38 calls over the limit are refused in call order and answered, and one that is refused after all gives its slot back", async () => {
+  test("S1.50 K5 T38 D4 calls over the limit are refused in call order and answered, and one that is refused after all gives its slot back", async () => {
     const world = virtualWorld();
     const log: string[] = [];
     const done = await worked(

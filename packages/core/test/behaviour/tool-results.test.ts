@@ -38,7 +38,7 @@ function toolThat(run: () => unknown, name = "act"): DeskTool {
 const bytes = "iVBORw0KGgo=";
 const image = { type: "image", mimeType: "image/png", data: bytes };
 
-test("D6 S3.9 T30 a tool says that it failed by throwing, by rejecting, by an error that it returns, by isError, or by an error beside its content: all end as errors", async () => {
+test("S3.9 T30 D6 a tool says that it failed by throwing, by rejecting, by an error that it returns, by isError, or by an error beside its content: all end as errors", async () => {
   const failed = new Error("city not found: X");
   const ways: Readonly<Record<string, () => unknown>> = {
     throws: () => {
