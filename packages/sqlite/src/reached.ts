@@ -1,6 +1,7 @@
 /**
  * What a thread has come to. The row of a thread says it exactly while nobody holds the thread; a superstep of its owner does not
- * write that row, which would be a page more in every commit, so meanwhile its newest checkpoints say the rest.
+ * write that row, which would be a page more in every commit, so meanwhile its newest checkpoints say the rest. Lists know such threads by their runs at
+ * work.
  */
 
 /** The newest checkpoint of each branch, and of the child lines the newest of all: a column of those, the greatest. */

@@ -5,30 +5,24 @@ import {
   type CheckpointImage,
   type CheckpointRow,
   type CheckpointWithDeltas,
-  type ClaimablePage,
   type DeltaRow,
   type EffectRow,
   type EventRow,
   type InterruptRow,
-  isStatewrightError,
   type LetterRow,
   type QuestionFilter,
   type QuestionRow,
-  type RunFilter,
-  type RunRow,
-  type RunStatus,
   type StatewrightError,
   type StoredEvent,
   storeRules,
-  type ThreadFilter,
-  type ThreadRow,
   type TimerRow,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import { corrupt } from "./errors.ts";
 import { type FoldedColumns, readFolded } from "./folded-effects.ts";
-import { reachedAt, reachedCheckpoint } from "./reached.ts";
-import { runIsIntact } from "./row-sums.ts";
+import { createLists, type Lists } from "./lists.ts";
+import { reachedCheckpoint } from "./reached.ts";
+import { readableRows } from "./readable-rows.ts";
 import {
   type CheckpointColumns,
   checkpointHash,
@@ -41,17 +35,13 @@ import {
   type LetterColumns,
   type QuestionColumns,
   questionRow,
-  type RunColumns,
-  type ThreadColumns,
   type TimerColumns,
-  threadRow,
   timerRow,
   timerSum,
   type WrittenBy,
 } from "./rows.ts";
-import { statusAsWritten, storedStatuses } from "./run-status.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
-import { controlPlace, readDelta, readEffect, readFact, readLetter, readQuestion, readRun } from "./sealed-rows.ts";
+import { controlPlace, readDelta, readEffect, readFact, readLetter, readQuestion } from "./sealed-rows.ts";
 import { opened, type Payload, type Seals, type Vault } from "./vault.ts";
 
 /** A branch or a child line as its rows name it, and where it came from. */
@@ -63,33 +53,16 @@ export interface Line {
   readonly run: number | null;
 }
 
-export interface Reader {
+export interface Reader extends Lists {
   /** What the values of a thread are sealed with; absent in a store without encryption, and for a thread that is not there. */
   seals(thread: string): Seals | undefined;
   /** The sealed secret of a thread; null where it has none. */
   secret(thread: string): Payload | null | undefined;
   /** Ask for keys again: what was said before may be old. */
   forgetSeals(): void;
-  /** The owners of threads with a run at work: of one thread, or of all. */
-  ownersAtWork(thread?: string): readonly number[];
-  /** The owners of threads with a queue. */
-  ownersWithQueue(): readonly number[];
-  // `dead` are the owners that are known to be: what they ran has crashed.
-  thread(id: string, dead: readonly number[]): ThreadRow | undefined;
-  threads(
-    filter: ThreadFilter,
-    wanted: readonly RunStatus[] | undefined,
-    dead: readonly number[],
-  ): readonly ThreadRow[];
   branches(
     thread: string,
   ): readonly { readonly name: string; readonly from: number | undefined; readonly head: number | undefined }[];
-  claimable(page: ClaimablePage, dead: readonly number[]): readonly RunRow[];
-  runs(filter: RunFilter, wanted: readonly RunStatus[] | undefined, dead: readonly number[]): readonly RunRow[];
-  /** A run as its row says, whoever lives. */
-  run(key: number): RunRow | undefined;
-  /** The run of a thread that was started under a key, as its row says. */
-  runOfKey(thread: number, key: string): RunRow | undefined;
   checkpoint(thread: string, id: number): CheckpointRow | undefined;
   writtenBy(thread: string, id: number): WrittenBy | undefined;
   head(thread: string, branch?: string): CheckpointRow | undefined;
@@ -106,8 +79,6 @@ export interface Reader {
   ids(line: Line): readonly number[];
   /** Ids of the checkpoints of a line and of those it goes on from, newest first. */
   idsBack(line: Line): Iterable<number>;
-  /** Runs of a thread as their rows say, in the order in which they began or were queued. */
-  ownRuns(thread: string): readonly RunRow[];
   /** Questions of a line that its run waits for. */
   awaited(line: Line): readonly string[];
   /** Durable events of a thread that no checkpoint tells. */
@@ -132,135 +103,6 @@ export interface Reader {
   ): readonly StoredEvent[];
   timers(filter: { readonly thread?: string; readonly dueBy?: number; readonly limit?: number }): readonly TimerRow[];
 }
-
-/** What its owner was at when it died, or when it gave the thread away without a word, has crashed. */
-const statusAsRead =
-  "CASE WHEN r.status = 'running' AND (t.owner IS NULL OR r.epoch <> t.epoch OR t.owner IN (SELECT value FROM json_each(@dead)))" +
-  " THEN 'crashed' ELSE " +
-  statusAsWritten +
-  " END";
-
-const isWanted = " AND (@wanted IS NULL OR " + statusAsRead + " IN (SELECT value FROM json_each(@wanted)))";
-
-const hasMetadata =
-  " AND (@metadata IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(@metadata) w WHERE NOT EXISTS" +
-  " (SELECT 1 FROM json_each(coalesce(r.metadata, '{}')) h WHERE h.key = w.key AND h.type = w.type AND h.atom IS w.atom)))";
-
-const threadColumns =
-  "SELECT t.id, g.name AS graph, g.version, t.created, " +
-  reachedAt +
-  " AS updated, t.head, " +
-  statusAsRead +
-  " AS status";
-
-const threadsWithRuns = " FROM threads t JOIN graphs g ON g.key = t.graph LEFT JOIN runs r ON r.key = t.run";
-
-/** Few threads have a run of a status that somebody asks for: they are found by their runs. */
-const threadsOfStatus =
-  " FROM runs r CROSS JOIN threads t ON t.key = r.thread AND t.run = r.key CROSS JOIN graphs g ON g.key = t.graph";
-
-/** A time that nobody asks for is not looked up: of a thread at work that is a look at its checkpoints. */
-const [always, never] = [String(Number.MIN_SAFE_INTEGER), String(Number.MAX_SAFE_INTEGER)];
-
-const threadFilter =
-  " (@graph IS NULL OR g.name = @graph) AND (@since = " +
-  always +
-  " OR " +
-  reachedAt +
-  " >= @since) AND (@until = " +
-  never +
-  " OR " +
-  reachedAt +
-  " < @until) AND (@changed = " +
-  never +
-  " OR (" +
-  reachedAt +
-  ", t.key) < (@changed, @before))" +
-  isWanted +
-  hasMetadata +
-  " ORDER BY updated DESC, t.key DESC LIMIT @limit";
-
-const runColumns =
-  "SELECT r.id, t.id AS thread, b.name AS branch, r.graph, r.version, r.attempt, r.started, r.ended, r.error," +
-  " r.name, r.metadata, r.input, r.more, " +
-  runIsIntact +
-  ", ";
-
-const runTables = " FROM runs r" + tablesOfRun("");
-
-/** A run's thread and branch, where runs are read by an index. */
-function tablesOfRun(index: string): string {
-  const by = index === "" ? "" : " INDEXED BY " + index;
-  return by + " CROSS JOIN threads t ON t.key = r.thread CROSS JOIN branches b ON b.key = r.branch";
-}
-
-const ofThread = " WHERE r.thread = (SELECT key FROM threads WHERE id = @thread)";
-
-const runFilter =
-  " AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR r.name = @name)" +
-  " AND r.started >= @since AND r.started < @until AND r.key < @before" +
-  isWanted +
-  hasMetadata +
-  " ORDER BY r.key DESC LIMIT @limit";
-
-/** Runs that have a pair of metadata, the newest first. */
-const runsOfPair =
-  " FROM run_metadata m INDEXED BY runs_by_metadata CROSS JOIN runs r ON r.key = m.run CROSS JOIN threads t ON t.key = r.thread" +
-  " CROSS JOIN branches b ON b.key = r.branch WHERE m.name = @pairName AND m.value = @pairValue AND m.run < @before" +
-  " AND (@name IS NULL OR r.name = @name) AND (@graph IS NULL OR r.graph = @graph)" +
-  " AND r.started >= @since AND r.started < @until" +
-  isWanted +
-  hasMetadata +
-  " ORDER BY m.run DESC LIMIT @limit";
-
-/** Threads whose newest run has a pair of metadata. */
-const threadsOfPair =
-  " FROM run_metadata m INDEXED BY runs_by_metadata CROSS JOIN runs r ON r.key = m.run CROSS JOIN threads t ON t.key = r.thread AND t.run = r.key" +
-  " CROSS JOIN graphs g ON g.key = t.graph WHERE m.name = @pairName AND m.value = @pairValue AND";
-
-/** The first in the queue of each thread that nobody alive, or this very process, holds. */
-const claimableQueued =
-  " FROM threads t INDEXED BY threads_with_queue CROSS JOIN runs r ON r.key = (SELECT q.key FROM runs q INDEXED BY queued_runs" +
-  " WHERE q.thread = t.key AND q.status = 'queued' ORDER BY q.key LIMIT 1) CROSS JOIN branches b ON b.key = r.branch" +
-  " WHERE t.queued > 0 AND t.key > @after AND (t.owner IS NULL OR t.owner IN (SELECT value FROM json_each(@dead)))" +
-  " ORDER BY t.key LIMIT @limit";
-
-const claimableLeft =
-  " FROM runs r INDEXED BY runs_by_status CROSS JOIN threads t ON t.key = r.thread CROSS JOIN branches b ON b.key = r.branch" +
-  " WHERE r.status = @stored AND r.key > @after AND " +
-  statusAsRead +
-  " <> 'running' ORDER BY r.key LIMIT @limit";
-
-const storedIn = "r.status IN (SELECT value FROM json_each(@stored))";
-
-interface ListParameters {
-  readonly graph: string | null;
-  readonly metadata: string | null;
-  readonly wanted: string | null;
-  /** The wanted statuses as rows have them. */
-  readonly stored: string | null;
-  readonly dead: string;
-  readonly since: number;
-  readonly until: number;
-  readonly before: number;
-  readonly limit: number;
-}
-
-/** The pair of metadata by which rows are looked up. */
-interface Pair {
-  readonly pairName: string;
-  readonly pairValue: string;
-}
-
-interface ClaimableParameters {
-  readonly after: number;
-  readonly stored: string;
-  readonly dead: string;
-  readonly limit: number;
-}
-
-type RunParameters = ListParameters & { readonly thread: string | null; readonly name: string | null };
-type ThreadParameters = ListParameters & { readonly changed: number };
 
 /** `run` is a key where the run has a row, and its id as text where it has none. */
 const checkpointColumns =
@@ -334,101 +176,13 @@ export function createReader(
     "SELECT b.key, b.name, b.parent, b.origin, b.run FROM branches b JOIN threads t ON t.key = b.thread WHERE t.id = ? AND b.name = coalesce(?, t.head)",
   );
   const lineByKey = db.prepare<[number], Line>("SELECT key, name, parent, origin, run FROM branches WHERE key = ?");
-  const threadById = db.prepare<[{ id: string; dead: string }], ThreadColumns>(
-    threadColumns + threadsWithRuns + " WHERE t.id = @id",
-  );
-  const threadList = db.prepare<[ThreadParameters], ThreadColumns>(
-    threadColumns + threadsWithRuns + " WHERE" + threadFilter,
-  );
-  const threadListOfStatus = db.prepare<[ThreadParameters], ThreadColumns>(
-    threadColumns + threadsOfStatus + " WHERE " + storedIn + " AND" + threadFilter,
-  );
-  const threadsByMetadata = db.prepare<[ThreadParameters & Pair], ThreadColumns>(
-    threadColumns + threadsOfPair + threadFilter,
-  );
-  const keyOfThread = db.prepare<[string], number>("SELECT key FROM threads WHERE id = ?").pluck();
-  const ownersOfRunning = db
-    .prepare<[], number>(
-      "SELECT DISTINCT t.owner FROM runs r CROSS JOIN threads t ON t.key = r.thread" +
-        " WHERE r.status = 'running' AND t.owner IS NOT NULL AND r.epoch = t.epoch",
-    )
-    .pluck();
-  const ownersOfQueues = db
-    .prepare<[], number>(
-      "SELECT DISTINCT owner FROM threads INDEXED BY threads_with_queue WHERE queued > 0 AND owner IS NOT NULL",
-    )
-    .pluck();
-  const ownerOfThread = db
-    .prepare<[string], number>("SELECT owner FROM threads WHERE id = ? AND owner IS NOT NULL")
-    .pluck();
   const branchList = db.prepare<[string], { name: string; from: number | null; head: number | null }>(
     'SELECT b.name, b.origin AS "from", (SELECT max(c.key) & 0xffffff FROM checkpoints c WHERE c.key BETWEEN b.key << 24 AND (b.key << 24) + 0xffffff) AS head' +
       " FROM threads t CROSS JOIN branches b INDEXED BY branches_of_thread ON b.thread = t.key" +
       " WHERE t.id = ? AND instr(b.name, '/') = 0 ORDER BY b.key",
   );
-  const runList = db.prepare<[RunParameters], RunColumns>(
-    runColumns + statusAsRead + " AS status" + runTables + " WHERE true" + runFilter,
-  );
-  const runsOfThread = db.prepare<[RunParameters], RunColumns>(
-    runColumns + statusAsRead + " AS status FROM runs r" + tablesOfRun("runs_of_thread") + ofThread + runFilter,
-  );
-  const unfinishedOfThread = db.prepare<[RunParameters], RunColumns>(
-    runColumns +
-      statusAsRead +
-      " AS status FROM runs r" +
-      tablesOfRun("unfinished_runs") +
-      ofThread +
-      " AND r.status NOT IN ('done', 'cancelled')" +
-      runFilter,
-  );
-  const runOfName = db.prepare<[RunParameters], RunColumns>(
-    runColumns + statusAsRead + " AS status" + runTables + ofThread + " AND r.name = @name" + runFilter,
-  );
-  const runsByStatus = db.prepare<[RunParameters], RunColumns>(
-    runColumns + statusAsRead + " AS status" + runTables + " WHERE " + storedIn + runFilter,
-  );
-  const runsByGraph = db.prepare<[RunParameters], RunColumns>(
-    runColumns +
-      statusAsRead +
-      " AS status" +
-      runTables +
-      " WHERE r.graph = @graph AND r.started >= @since" +
-      runFilter,
-  );
-  const runsByMetadata = db.prepare<[RunParameters & Pair], RunColumns>(
-    runColumns + statusAsRead + " AS status" + runsOfPair,
-  );
-  const howOften = db
-    .prepare<[string, string], number>(
-      "SELECT count(*) FROM (SELECT 1 FROM run_metadata WHERE name = ? AND value = ? LIMIT 1000)",
-    )
-    .pluck();
-  const queuedToClaim = db.prepare<[Omit<ClaimableParameters, "stored">], RunColumns>(
-    runColumns + statusAsRead + " AS status" + claimableQueued,
-  );
-  const leftToClaim = db.prepare<[ClaimableParameters], RunColumns>(
-    runColumns + statusAsRead + " AS status" + claimableLeft,
-  );
-  const runByKey = db.prepare<[number], RunColumns>(
-    runColumns + statusAsWritten + " AS status" + runTables + " WHERE r.key = ?",
-  );
-  const runByName = db.prepare<[number, string], RunColumns>(
-    runColumns + statusAsWritten + " AS status" + runTables + " WHERE r.thread = ? AND r.name = ?",
-  );
-  const keyOfRun = db
-    .prepare<[string, string], number>(
-      "SELECT r.key FROM threads t CROSS JOIN runs r ON r.thread = t.key WHERE t.id = ? AND r.id = ?",
-    )
-    .pluck();
   const linesOfThread = db.prepare<[string], Line>(
     "SELECT b.key, b.name, b.parent, b.origin, b.run FROM threads t JOIN branches b ON b.thread = t.key WHERE t.id = ? ORDER BY b.key",
-  );
-  const runsInOrder = db.prepare<[string], RunColumns>(
-    runColumns +
-      statusAsWritten +
-      " AS status" +
-      runTables +
-      " WHERE r.thread = (SELECT key FROM threads WHERE id = ?) ORDER BY r.key",
   );
   const awaitedOfLine = db
     .prepare<[number], string>("SELECT id FROM interrupts WHERE branch = ? AND awaited = 1 ORDER BY key")
@@ -633,67 +387,12 @@ export function createReader(
     return low;
   }
 
-  /**
-   * A list: of one thread all of it, or nothing; of many threads without the rows that are not what was written, so that a
-   * damaged thread keeps nobody from the others. Those are told of, and do not count for the limit.
-   */
-  function readable<Wanted extends { readonly limit: number }, Columns, Row>(
-    thread: string | undefined,
-    wanted: Wanted,
-    ask: (wider: Wanted) => readonly Columns[],
-    read: (columns: Columns) => Row,
-  ): readonly Row[] {
-    if (thread !== undefined) return ask(wanted).map(read);
-    for (let limit = wanted.limit; ; ) {
-      const found = ask({ ...wanted, limit });
-      const faults: StatewrightError[] = [];
-      const rows = found.flatMap((columns) => {
-        try {
-          return [read(columns)];
-        } catch (thrown) {
-          if (!isUnreadable(thrown)) throw thrown;
-          faults.push(thrown);
-          return [];
-        }
-      });
-      if (limit < 0 || found.length < limit || rows.length >= wanted.limit) {
-        for (const fault of faults) told(fault);
-        return wanted.limit < 0 ? rows : rows.slice(0, wanted.limit);
-      }
-      limit = wanted.limit + faults.length;
-    }
-  }
-
-  /** Of the pairs that a filter asks for, the one that the fewest runs have. */
-  function rarestPair(metadata: RunFilter["metadata"]): Pair | undefined {
-    const pairs = Object.entries(metadata ?? {}).map(
-      ([pairName, value]): Pair => ({ pairName, pairValue: JSON.stringify(value) }),
-    );
-    if (pairs.length < 2) return pairs[0];
-    const counted = pairs.map((pair) => ({ pair, often: howOften.get(pair.pairName, pair.pairValue) ?? 0 }));
-    return counted.reduce((rarest, each) => (each.often < rarest.often ? each : rarest)).pair;
-  }
-
-  function openRun(columns: RunColumns): RunRow {
-    return readRun(sealsOf(columns.thread), columns);
-  }
-
   function headOf(thread: string, line: number): CheckpointColumns | undefined {
     return checkedColumns(thread, newestBetween.get(keyAt(line, 0), keyAt(line, largestCheckpoint), 1));
   }
 
-  function listOfThread(key: string | undefined, wanted: readonly RunStatus[] | undefined): typeof runsOfThread {
-    if (key !== undefined) return runOfName;
-    const mayBeOver = wanted === undefined || wanted.some((status) => status === "done" || status === "cancelled");
-    return mayBeOver ? runsOfThread : unfinishedOfThread;
-  }
-
-  function listOfAll({ graph }: RunFilter, wanted: readonly RunStatus[] | undefined): typeof runsOfThread {
-    if (wanted !== undefined) return runsByStatus;
-    return graph === undefined ? runList : runsByGraph;
-  }
-
   return {
+    ...createLists(db, sealsOf, told),
     seals: sealsOf,
     secret: (thread) => secretOf.get(thread),
     forgetSeals: () => {
@@ -719,65 +418,13 @@ export function createReader(
           yield id;
         }
     },
-    ownRuns: (thread) => runsInOrder.all(thread).map(openRun),
     awaited: (line) => awaitedOfLine.all(line.key),
     facts: (thread) =>
       factsBetween.all(thread, -1, Number.MAX_SAFE_INTEGER, -1).map((row) => readFact(sealsOf(thread), thread, row)),
-    run: (key) => {
-      const found = runByKey.get(key);
-      return found === undefined ? undefined : openRun(found);
-    },
-    runOfKey: (thread, key) => {
-      const found = runByName.get(thread, key);
-      return found === undefined ? undefined : openRun(found);
-    },
-    ownersWithQueue: () => ownersOfQueues.all(),
-    ownersAtWork: (thread) => (thread === undefined ? ownersOfRunning.all() : ownerOfThread.all(thread)),
-    thread: (id, dead) => {
-      const found = threadById.get({ id, dead: JSON.stringify(dead) });
-      return found === undefined ? undefined : threadRow(found);
-    },
-    threads: (filter, wanted, dead) => {
-      const { before } = filter;
-      const parameters = {
-        ...listParameters(filter, wanted, dead),
-        changed: before?.updatedAt ?? Number.MAX_SAFE_INTEGER,
-        before: (before === undefined ? undefined : keyOfThread.get(before.id)) ?? Number.MAX_SAFE_INTEGER,
-      };
-      const pair = rarestPair(filter.metadata);
-      if (pair !== undefined) return threadsByMetadata.all({ ...parameters, ...pair }).map(threadRow);
-      return (wanted === undefined ? threadList : threadListOfStatus).all(parameters).map(threadRow);
-    },
     branches: (thread) =>
       branchList
         .all(thread)
         .map(({ name, from, head }) => ({ name, from: from ?? undefined, head: head ?? from ?? undefined })),
-    runs: (filter, wanted, dead) => {
-      const { thread, key, before } = filter;
-      const list = thread === undefined ? listOfAll(filter, wanted) : listOfThread(key, wanted);
-      const parameters = {
-        ...listParameters(filter, wanted, dead),
-        thread: thread ?? null,
-        name: key ?? null,
-        before: (before === undefined ? undefined : keyOfRun.get(before.thread, before.id)) ?? Number.MAX_SAFE_INTEGER,
-      };
-      const pair = thread === undefined ? rarestPair(filter.metadata) : undefined;
-      if (pair !== undefined)
-        return readable(thread, parameters, (wider) => runsByMetadata.all({ ...wider, ...pair }), openRun);
-      return readable(thread, parameters, (wider) => list.all(wider), openRun);
-    },
-    claimable: ({ kind, after, limit }, dead) => {
-      const parameters = { dead: JSON.stringify(dead), limit };
-      if (kind === "queued") {
-        const from = after === undefined ? undefined : keyOfThread.get(after.thread);
-        const all = (wider: typeof parameters) => queuedToClaim.all({ ...wider, after: from ?? 0 });
-        return readable(undefined, parameters, all, openRun);
-      }
-      const stored = kind === "crashed" ? "running" : kind;
-      const from = (after === undefined ? undefined : keyOfRun.get(after.thread, after.id)) ?? 0;
-      const all = (wider: typeof parameters) => leftToClaim.all({ ...wider, after: from, stored });
-      return readable(undefined, parameters, all, openRun);
-    },
     checkpoint: (thread, id) => {
       const found = find(thread, id);
       return found === undefined ? undefined : checkpointRow(found);
@@ -862,15 +509,16 @@ export function createReader(
         before: before?.place ?? Number.MAX_SAFE_INTEGER,
         limit: limit ?? -1,
       };
-      return readable(
+      return readableRows(
         thread,
         wanted,
         (wider) => (thread === undefined ? questions.all(wider) : questionsOfThread.all({ ...wider, thread })),
         (row) => questionRow(readQuestion(sealsOf(row.thread), row.thread, row)),
+        told,
       );
     },
     timers: ({ thread, dueBy = Number.POSITIVE_INFINITY, limit = -1 }) => {
-      return readable(
+      return readableRows(
         thread,
         { limit },
         ({ limit: most }) =>
@@ -880,6 +528,7 @@ export function createReader(
           if (timerSum(row) === columns.sum) return row;
           throw corrupt(`the timer "${row.id}" is not what was written`, { thread: row.thread, branch: row.branch });
         },
+        told,
       );
     },
   };
@@ -890,29 +539,6 @@ function merged(told: readonly EffectRow[], own: readonly EffectRow[]): readonly
   const effects = new Map<string, EffectRow>();
   for (const row of [...told, ...own]) effects.set(JSON.stringify([row.step, row.task, row.key]), row);
   return [...effects.values()].sort((one, other) => one.step - other.step);
-}
-
-/** What was written is not there any more, or its key is not given: the other threads are not in that state. */
-export function isUnreadable(thrown: unknown): thrown is StatewrightError {
-  return isStatewrightError(thrown, "store_corrupt") || isStatewrightError(thrown, "missing_key");
-}
-
-function listParameters(
-  { graph, metadata, since, until, limit }: RunFilter | ThreadFilter,
-  wanted: readonly RunStatus[] | undefined,
-  dead: readonly number[],
-): Omit<ListParameters, "before"> {
-  const stored = wanted === undefined ? undefined : storedStatuses(wanted);
-  return {
-    graph: graph ?? null,
-    metadata: metadata === undefined ? null : JSON.stringify(metadata),
-    wanted: wanted === undefined ? null : JSON.stringify(wanted),
-    stored: stored === undefined ? null : JSON.stringify(stored),
-    dead: JSON.stringify(dead),
-    since: since ?? Number.MIN_SAFE_INTEGER,
-    until: until ?? Number.MAX_SAFE_INTEGER,
-    limit: limit ?? -1,
-  };
 }
 
 function changed(thread: string, checkpoint: number, cause?: unknown) {

@@ -125,6 +125,8 @@ export interface LetterColumns {
 }
 
 export interface RunColumns {
+  /** Grows in the order in which runs began or were queued. */
+  readonly key: number;
   readonly id: string;
   readonly thread: string;
   readonly branch: string;
@@ -146,6 +148,7 @@ export interface RunColumns {
 }
 
 export interface ThreadColumns {
+  readonly key: number;
   readonly id: string;
   readonly graph: string;
   readonly version: number;

@@ -13,13 +13,14 @@ export function storedStatus(run: RunRow): StoredStatus {
   return kind === "drained" || kind === "unfit" ? kind : run.status;
 }
 
-/** The words under which runs of these statuses stand. */
+/** The words under which runs of these statuses stand, each once. */
 export function storedStatuses(wanted: readonly RunStatus[]): readonly StoredStatus[] {
-  return wanted.flatMap((status): readonly StoredStatus[] => {
+  const stored = wanted.flatMap((status): readonly StoredStatus[] => {
     if (status === "crashed") return ["running"];
     if (status === "paused") return ["paused", "drained"];
     return status === "parked" ? ["parked", "unfit"] : [status];
   });
+  return [...new Set(stored)];
 }
 
 /** The status of a row `runs r`, whoever lives. */

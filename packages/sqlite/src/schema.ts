@@ -55,6 +55,7 @@ export const migrations: readonly (readonly string[])[] = [
   updated INTEGER NOT NULL,
   secret BLOB
 ) STRICT`,
+    `CREATE INDEX threads_by_change ON threads (updated)`,
     `CREATE INDEX threads_with_queue ON threads (key) WHERE queued > 0`,
     `CREATE TABLE branches (
   key INTEGER PRIMARY KEY,
@@ -93,8 +94,10 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER,
   UNIQUE (thread, id)
 ) STRICT`,
-    `CREATE INDEX runs_by_status ON runs (status)`,
-    `CREATE INDEX runs_by_graph ON runs (graph, started)`,
+    // Nearly all runs are done: they are listed in the order of their keys.
+    `CREATE INDEX runs_by_status ON runs (status) WHERE status <> 'done'`,
+    `CREATE INDEX runs_by_graph ON runs (graph)`,
+    `CREATE INDEX runs_by_start ON runs (started)`,
     `CREATE INDEX queued_runs ON runs (thread) WHERE status = 'queued'`,
     // The newest runs of a thread, and those that are not over, are found however many it has had.
     `CREATE INDEX runs_of_thread ON runs (thread)`,

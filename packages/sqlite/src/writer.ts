@@ -914,17 +914,20 @@ function reachedBy(commit: Commit, { seq, checkpoint, updated }: Reached): Reach
   };
 }
 
-/** Whether the row of a thread would say nothing of a commit that its checkpoint does not say: a superstep, or journal rows alone. */
+/**
+ * Whether the row of a thread would say nothing of a commit that its checkpoint does not say: a superstep, or journal rows alone.
+ * Lists look for the checkpoints of threads with a run at work, and of no others.
+ */
 function leavesRow(
   { checkpoint, run, events, release }: Commit,
-  { named }: Held,
+  { named, run: atWork }: Held,
   before: Reached,
   reached: Reached,
 ): boolean {
   if (run !== undefined || release === true || (events !== undefined && events.length > 0)) return false;
   if (checkpoint === undefined) return reached.seq === before.seq && reached.updated === before.updated;
   const { id, seq, at } = checkpoint.row;
-  return named && id === reached.checkpoint && seq === reached.seq && at === reached.updated;
+  return named && atWork !== undefined && id === reached.checkpoint && seq === reached.seq && at === reached.updated;
 }
 
 function threadFull(thread: string): StatewrightError {

@@ -189,7 +189,8 @@ describe("lists of many threads", () => {
 test("the newest checkpoint of a thread that is held is missed by the changes that it has left", async () => {
   const store = sqliteStore(file);
   const { epoch, branch } = await store.claim({ ...graph, thread: "t" });
-  for (const id of [1, 2, 3]) await tell(store, superstep("t", { epoch, branch }, id));
+  await tell(store, { ...superstep("t", { epoch, branch }, 1), run: running("r", "t") });
+  for (const id of [2, 3]) await tell(store, superstep("t", { epoch, branch }, id));
   expect((await store.verify()).faults).toEqual([]);
   change(file, (db) => db.exec("DELETE FROM checkpoints WHERE key & 0xffffff = 3"));
   const what = 'the newest checkpoint of the branch "main" is not there, and its changes are';

@@ -1,6 +1,13 @@
 /** Lists of runs and threads in a file with many of them. */
 import { join } from "node:path";
-import type { RunStatus } from "@statewright/core";
+import {
+  memoryStore,
+  type RunFilter,
+  type RunRow,
+  type RunStatus,
+  type Store,
+  type ThreadRow,
+} from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import Sqlite from "better-sqlite3";
 import { expect, test } from "vitest";
@@ -10,32 +17,68 @@ import { createReader } from "../src/reader.ts";
 import { createRetention } from "../src/retention.ts";
 import { knowRowSums } from "../src/row-sums.ts";
 import { createEraser } from "../src/thread-tables.ts";
-import { running, tell } from "./support/rows.ts";
+import { checkpoint, running, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
-test("of many runs, those of a status, of a graph, of a time, of a key and of a thread are found", async () => {
+test("lists of many runs and threads, page by page, are those of a store that looks at each, whatever is asked", async () => {
   const home = folder();
-  const file = join(home.path, "agent.db");
-  const store = sqliteStore(file, { durability: "normal" });
-  const statuses: readonly RunStatus[] = ["done", "done", "done", "waiting"];
-  await Promise.all(
-    Array.from({ length: 2_000 }, async (_, nth) => {
+  const stores = [sqliteStore(join(home.path, "agent.db"), { durability: "normal" }), memoryStore()];
+  const statuses: readonly RunStatus[] = ["done", "waiting", "waiting", "done", "failed"];
+  for (const store of stores)
+    for (let nth = 0; nth < 2_600; nth++) {
       const [thread, graph] = [`t${nth}`, nth % 100 === 0 ? "rare" : "common"];
       const { epoch, branch } = await store.claim({ thread, graph, version: 1, shape: "s", at: nth });
-      const run = { ...running(`r${nth}`, thread), graph, startedAt: nth, key: `k${nth}`, status: statuses[nth % 4] };
-      await tell(store, { thread, branch, epoch, seq: 1, run: run as ReturnType<typeof running>, release: true });
-    }),
-  );
-  expect(await store.runs({ status: "waiting", limit: 5 })).toHaveLength(5);
-  expect(await store.runs({ graph: "rare" })).toHaveLength(20);
-  expect(await store.runs({ graph: "rare", since: 1_000, status: "done" })).toHaveLength(10);
-  expect(await store.runs({ thread: "t7", key: "k7" })).toHaveLength(1);
-  expect(await store.threads({ status: "waiting", limit: 3 })).toHaveLength(3);
-  store.close();
+      const isAtWork = nth % 130 === 7;
+      const about = { key: `k${nth % 9}`, metadata: { app: "x", user: nth % 300 } };
+      const run = { ...running(`r${nth}`, thread), ...about, graph, startedAt: (nth * 7) % 2_600 };
+      const status = isAtWork ? "running" : statuses[nth % statuses.length];
+      const saved = isAtWork ? { ...checkpoint(1), row: { ...checkpoint(1).row, at: 3_000 - nth, seq: 1 } } : undefined;
+      const commit = { thread, branch, epoch, seq: 1, run: { ...run, ...(status === undefined ? {} : { status }) } };
+      await tell(store, { ...commit, ...(saved === undefined ? { release: true } : { checkpoint: saved }) });
+    }
+  const ofBoth = [
+    {},
+    { status: "waiting" },
+    { status: ["failed", "running"] },
+    { status: ["done", "failed"] },
+  ] as const;
+  const more = [
+    { graph: "rare" },
+    { metadata: { app: "x" } },
+    { metadata: { app: "x", user: 7 } },
+    { since: 2_500 },
+  ] as const;
+  const windows = [
+    { until: 90 },
+    { since: 300, until: 2_000, status: "failed" },
+    { until: 2_000, graph: "rare" },
+  ] as const;
+  for (const filter of [...ofBoth, ...more, ...windows, { key: "k3", since: 100 }, { key: "k3", graph: "rare" }]) {
+    const [found, wanted] = await Promise.all(stores.map((store) => pages(store, filter)));
+    expect([filter, found]).toEqual([filter, wanted]);
+  }
+  for (const store of stores) store.close();
   home.remove();
 });
 
-test("E66 E62 lists by metadata, the looks of an engine and retention find their rows by an index: no plan scans a table, and runs of a thread are not sorted", () => {
+/** The first pages of the runs and, where it has no key, of the threads of a filter. */
+async function pages(store: Store, filter: RunFilter): Promise<readonly unknown[]> {
+  const found: unknown[] = [];
+  for (let before: RunRow | undefined, nth = 0; nth < 4; nth++) {
+    const page = await store.runs({ ...filter, limit: 13, before });
+    found.push(...page.map(({ id, status }) => `${id} ${status}`));
+    before = page.at(-1);
+  }
+  const { key, ...ofThreads } = filter;
+  for (let before: ThreadRow | undefined, nth = 0; nth < 4 && key === undefined; nth++) {
+    const page = await store.threads({ ...ofThreads, limit: 13, before });
+    found.push(...page.map(({ id, status, updatedAt }) => `${id} ${status} ${updatedAt}`));
+    before = page.at(-1);
+  }
+  return found;
+}
+
+test("E66 E62 lists by metadata, the looks of an engine and retention find their rows by an index: no plan scans a table, and what is read in the order of the list is not sorted", () => {
   const home = folder();
   const file = join(home.path, "agent.db");
   sqliteStore(file, { durability: "normal" }).close();
@@ -58,9 +101,12 @@ test("E66 E62 lists by metadata, the looks of an engine and retention find their
     eraser: createEraser(watched),
     effects: createEffectRows(watched),
   });
-  const inOrder = ["runs_of_thread", "unfinished_runs"];
+  const inOrder = [
+    ...["runs_of_thread", "unfinished_runs", "runs_by_graph", "r.status = @stored", "INDEXED BY threads_by_change"],
+    "FROM runs r NOT INDEXED",
+  ];
   const concerned = [
-    ...["run_metadata", "threads_with_queue", "r.status = @stored", "once_effects", "branches_by_origin"],
+    ...["run_metadata", "threads_with_queue", "runs_by_status", "runs_by_start", "once_effects", "branches_by_origin"],
     ...inOrder,
   ];
   for (const part of concerned) {
@@ -72,7 +118,7 @@ test("E66 E62 lists by metadata, the looks of an engine and retention find their
       const scans = steps
         .map(({ detail }) => detail)
         .filter((detail) =>
-          /^SCAN (?!.*(VIRTUAL TABLE|CONSTANT|USING INDEX threads_with_queue|\(subquery))/.test(detail),
+          /^SCAN (?!.*(VIRTUAL TABLE|CONSTANT|at_work|USING INDEX threads_with_queue|\(subquery))/.test(detail),
         );
       expect([sql, scans]).toEqual([sql, []]);
       const sorts = steps.filter(({ detail }) => detail.includes("TEMP B-TREE"));

@@ -17,7 +17,8 @@ beforeEach(async () => {
   file = join(home.path, "agent.db");
   store = sqliteStore(file, { durability: "normal" });
   claim = await store.claim({ ...graph, thread: "t" });
-  for (let id = 1; id <= 5; id++) await tell(store, superstep("t", claim, id));
+  await tell(store, { ...superstep("t", claim, 1), run: running("r", "t") });
+  for (let id = 2; id <= 5; id++) await tell(store, superstep("t", claim, id));
 });
 
 afterEach(() => {
@@ -53,6 +54,14 @@ test("a superstep does not write the row of its thread, and lists tell when it w
   expect(await store.image("t")).toMatchObject({ seq: 5, checkpoint: 5, updatedAt: 1_005 });
   await tell(store, { thread: "u", branch: "main", epoch: other.epoch, seq: 0, release: true });
   expect(await store.verify()).toMatchObject({ threads: 2, faults: [] });
+});
+
+test("where no run is at work, the row of the thread says each change", async () => {
+  const by = await store.claim({ ...graph, thread: "u" });
+  for (let id = 1; id <= 3; id++) {
+    await tell(store, superstep("u", by, id));
+    expect((await store.threads({ limit: 1, since: 1_000 + id, until: 1_005 })).map(({ id }) => id)).toEqual(["u"]);
+  }
 });
 
 test("the row has it all once the thread is let go, by its run or by the store that closes", async () => {

@@ -11,7 +11,7 @@ import { firstRun } from "./first-run.ts";
 import { hooks } from "./hooks.ts";
 import { installed } from "./installed.ts";
 import { pluginCall } from "./plugin-call.ts";
-import { historyPage, loadHead } from "./reading.ts";
+import { historyPage, listsOfMany, loadHead } from "./reading.ts";
 import { readyTools } from "./ready-tools.ts";
 import { startUp } from "./start-up.ts";
 import { superstepBesideState } from "./state-size.ts";
@@ -35,6 +35,7 @@ export function allCases(peers: Peers): readonly Case[] {
     toolTurn(peers),
     loadHead(peers),
     historyPage(peers),
+    listsOfMany(),
     waitingRun(peers),
     fanOut("trivial", peers),
     fanOut("waiting", peers),

@@ -1,4 +1,4 @@
-/** B7 and B8: reading a thread: its newest state by its size, and a page of its history by the length of that. */
+/** B7 and B8: reading a thread: its newest state by its size, and a page of its history by the length of that; lists of many. */
 import Database from "better-sqlite3";
 import {
   defineGraph,
@@ -6,10 +6,13 @@ import {
   END,
   getState,
   history,
+  listRuns,
+  listThreads,
   type Message,
   messages,
   route,
   run,
+  type SqliteStore,
   START,
   sqliteStore,
 } from "statewright";
@@ -17,10 +20,11 @@ import * as z from "zod";
 import { type Case, type Contender, doublings, type Work } from "../case.ts";
 import { timed } from "../measure.ts";
 import type { LangGraph, PeerGraph, PeerSaver, Peers } from "../peers/langgraph.ts";
-import { scratchFile } from "../scratch-files.ts";
+import { type ScratchFile, scratchFile } from "../scratch-files.ts";
 
 const text = "m".repeat(100);
 const pageSize = 50;
+const listed = 20;
 
 /** Readings of one round: one alone is too short to be timed. */
 const readings = 10;
@@ -54,9 +58,25 @@ export function historyPage({ langgraph }: Peers): Case {
     contenders: [
       { name: "statewright", role: "ours", growth: doublings(500), open: counters },
       ...(langgraph === undefined ? [] : [peerCounters(langgraph)]),
-      { name: `${pageSize} rows of JSON, read and parsed`, role: "limit", open: barePages },
+      { name: `${pageSize} rows of JSON, read and parsed`, role: "limit", open: () => newestRows(pageSize) },
     ],
     checks: [{ of: "statewright", to: "LangGraph.js", measure: "cpu", atMost: 0.5 }],
+  };
+}
+
+export function listsOfMany(): Case {
+  return {
+    id: "B8 lists",
+    title: `the newest ${listed} of 2,000 threads, and the newest ${listed} of their runs that are done`,
+    unit: "pair of lists",
+    budget: { cpuUs: 1_000, text: "none in the design; the same whatever the number of threads" },
+    size: 2_000,
+    sizeOf: "data",
+    steepest: 0.5,
+    contenders: [
+      { name: "statewright", role: "ours", growth: doublings(1_000), open: listings },
+      { name: `${2 * listed} rows of JSON, read and parsed`, role: "limit", open: () => newestRows(2 * listed) },
+    ],
   };
 }
 
@@ -118,11 +138,33 @@ function bareRows(): Work {
 }
 
 /** As many states of the counter, the newest first. */
-function barePages(): Work {
-  return rows(`SELECT text FROM messages WHERE thread = ? ORDER BY nth DESC LIMIT ${pageSize}`, (n) => ({
-    n,
-    limit: n,
-  }));
+function newestRows(limit: number): Work {
+  return rows(`SELECT text FROM messages WHERE thread = ? ORDER BY nth DESC LIMIT ${limit}`, (n) => ({ n, limit: n }));
+}
+
+/** A file for each number of threads, each thread with a run that is done. */
+function listings(): Work {
+  const files = new Map<string, { readonly file: ScratchFile; readonly store: SqliteStore }>();
+  return threads(
+    async (name, size) => {
+      const file = scratchFile(`${name}.db`);
+      const store = sqliteStore(file.path, { durability: "normal" });
+      files.set(name, { file, store });
+      for (let nth = 0; nth < size; nth++)
+        await run(counter, { store, thread: `t${nth}`, input: { n: 0, limit: 1 } }).result;
+    },
+    async (name) => {
+      const { store } = files.get(name) ?? {};
+      if (store === undefined) throw new Error(`there is no file of ${name}`);
+      return [await listThreads(store, { limit: listed }), await listRuns(store, { status: "done", limit: listed })];
+    },
+    () => {
+      for (const { file, store } of files.values()) {
+        store.close();
+        file.remove();
+      }
+    },
+  );
 }
 
 function rows(query: string, entryOf: (nth: number) => object): Work {
