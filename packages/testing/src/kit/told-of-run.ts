@@ -10,11 +10,12 @@ export interface ToldOf {
   readonly initial: Readonly<Record<string, unknown>>;
 }
 
-const told: WeakMap<Trace, ToldOf> = new WeakMap();
+/** On the trace itself: a test runner may load this package twice, and the matchers of one copy are given traces of the other. */
+const told = Symbol.for("statewright.toldOf");
 
 /** Remember whose trace this is. */
 export function tellOf(trace: Trace, of: ToldOf): void {
-  told.set(trace, of);
+  Object.defineProperty(trace, told, { value: of });
   for (const hear of hearers) hear(trace, of);
 }
 
@@ -27,5 +28,5 @@ export function onTold(hear: (trace: Trace, of: ToldOf) => void): void {
 
 /** Whose trace this is; undefined for one that was made by hand. */
 export function toldOf(trace: Trace): ToldOf | undefined {
-  return told.get(trace);
+  return (trace as { readonly [told]?: ToldOf })[told];
 }
