@@ -1,12 +1,13 @@
 /** A copy of the file while it is written: page by page by SQLite itself, as of one moment. */
-import { closeSync, existsSync, openSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
-import process from "node:process";
-import { threadId } from "node:worker_threads";
+import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
 import Database from "better-sqlite3";
 import type { BackupOptions } from "./backup-options.ts";
+import { discard } from "./discard.ts";
 import { asStoreError, isBusy } from "./errors.ts";
+import { beginPartial, endPartial, removeLeftovers } from "./partial.ts";
+import { syncFolder } from "./sync-folder.ts";
 
 /** Pages that are copied in one turn of the event loop. */
 const pagesAtOnce = 256;
@@ -14,16 +15,11 @@ const pagesAtOnce = 256;
 /** After so many beginnings from the start, because another process wrote, the rest is copied in one turn. */
 const patience = 3;
 
-/** Several backups to one name may be under way, also in threads of one process: each has a file of its own until it is whole. */
-const underWay: Set<string> = new Set();
-let begun = 0;
-
 /** Copy the file behind `db` to `path`. Throws `store_exists`, `store_locked`, `invalid_option`, `store_full`, `store_failed`. */
 export async function backupTo(db: Database.Database, path: string, options: BackupOptions): Promise<void> {
   const target = resolve(path);
-  const partial = `${target}-partial-${process.pid}-${threadId}-${++begun}`;
   const reserved = options.overwrite !== true && reserve(target);
-  underWay.add(partial);
+  const partial = beginPartial(target);
   try {
     refuseItself(db, target);
     endLog(target);
@@ -39,12 +35,12 @@ export async function backupTo(db: Database.Database, path: string, options: Bac
     }
     endLog(target);
     renameSync(partial, target);
+    syncFolder(target);
   } catch (thrown) {
-    rmSync(partial, { force: true });
-    if (reserved) rmSync(target, { force: true });
+    for (const left of [partial, ...besides(partial), ...(reserved ? [target] : [])]) discard(left);
     throw asStoreError(thrown);
   } finally {
-    underWay.delete(partial);
+    endPartial(partial);
   }
 }
 
@@ -60,28 +56,6 @@ function reserve(target: string): boolean {
       next: "Give another path, or { overwrite: true }",
       cause,
     });
-  }
-}
-
-/** What backups of processes that died have begun to write; in a container the one before had the number of this one. */
-function removeLeftovers(target: string): void {
-  const folder = dirname(target);
-  const start = `${basename(target)}-partial-`;
-  for (const name of readdirSync(folder)) {
-    if (!name.startsWith(start)) continue;
-    const [, own, pid, thread] = /^((\d+)-(\d+)-\d+)(-wal|-shm|-journal)?$/.exec(name.slice(start.length)) ?? [];
-    if (pid === undefined) continue;
-    const isMine = Number(pid) === process.pid && Number(thread) === threadId;
-    const isLeft = isMine ? !underWay.has(`${target}-partial-${own}`) : !isRunning(Number(pid));
-    if (isLeft) rmSync(join(folder, name), { force: true });
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (thrown) {
-    return !(thrown instanceof Error && "code" in thrown && thrown.code === "ESRCH");
   }
 }
 
@@ -101,10 +75,17 @@ function refuseItself(db: Database.Database, target: string): void {
  * process leaves it, goes into that file first. Throws `store_locked` while somebody has it open.
  */
 function endLog(target: string): void {
-  const logs = ["-wal", "-shm", "-journal"].map((suffix) => target + suffix);
+  const logs = besides(target);
   if (!logs.some((log) => existsSync(log))) return;
   if (existsSync(target)) takeLogIn(target);
   for (const log of logs) rmSync(log, { force: true });
+  // A log that came back after a power cut would be read into the new file.
+  syncFolder(target);
+}
+
+/** What SQLite may put beside a file. */
+function besides(path: string): readonly string[] {
+  return ["-wal", "-shm", "-journal"].map((suffix) => path + suffix);
 }
 
 function takeLogIn(target: string): void {

@@ -8,6 +8,7 @@
 import { type ErrorPlace, StatewrightError, type World } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import { asStoreError, isBusy } from "./errors.ts";
+import { settle } from "./settle.ts";
 
 /** One atomic write. */
 export interface Job {
@@ -83,6 +84,7 @@ export function createCommitter(
       begin.run();
     } catch (thrown) {
       if (isBusy(thrown)) return false;
+      giveUp();
       tell(take(), asStoreError(thrown));
       return true;
     }
@@ -150,7 +152,7 @@ export function createCommitter(
       return undefined;
     } catch (thrown) {
       job.undo();
-      if (db.inTransaction) rollback.run();
+      giveUp();
       return asStoreError(thrown, placeOf(job));
     }
   }
@@ -167,17 +169,38 @@ export function createCommitter(
         failures.push(undefined);
       } catch (thrown) {
         job.undo();
-        const failure = asStoreError(thrown, placeOf(job));
-        failures.push(failure);
-        if (!db.inTransaction) return lost(group, index, failures, failure);
-        rollbackTo.run();
-        release.run();
+        failures.push(asStoreError(thrown, placeOf(job)));
+        const gone = takeBack(thrown);
+        if (gone !== undefined) return lost(group, index, failures, gone);
       }
     }
     return failures;
   }
 
-  /** SQLite gave the whole transaction up, as it does when the disk is full: nothing of the group is in the file. */
+  /** Undo the job that threw, and nothing else; where the whole transaction is gone, gives why, for all that stood in it. */
+  function takeBack(thrown: unknown): StatewrightError | undefined {
+    // As SQLite gives it up when the disk is full.
+    if (!db.inTransaction) return asStoreError(thrown);
+    try {
+      rollbackTo.run();
+      release.run();
+      return undefined;
+    } catch (worse) {
+      giveUp();
+      return asStoreError(worse);
+    }
+  }
+
+  /** Whatever a transaction has come to, none is open afterwards. */
+  function giveUp(): void {
+    try {
+      if (db.inTransaction) rollback.run();
+    } catch {
+      // It is given up again before the next one begins.
+    }
+  }
+
+  /** Nothing of the group is in the file. */
   function lost(
     group: readonly Job[],
     at: number,
@@ -196,8 +219,22 @@ export function createCommitter(
       commit.run();
       return undefined;
     } catch (thrown) {
-      if (db.inTransaction) rollback.run();
-      return asStoreError(thrown);
+      giveUp();
+      const failure = asStoreError(thrown);
+      if (failure.code === "store_failed") overwrite();
+      return failure;
+    }
+  }
+
+  /**
+   * A commit whose arrival the disk did not confirm stands whole in the log, and would count for whoever reads the log after
+   * a kill. What was refused is not saved: a commit without content takes its place, where the disk works again.
+   */
+  function overwrite(): void {
+    try {
+      settle(db);
+    } catch {
+      // The next write takes its place.
     }
   }
 
@@ -256,7 +293,8 @@ function placeOf({ thread }: Job): ErrorPlace {
   return thread === undefined ? {} : { thread };
 }
 
-function locked(): StatewrightError {
+/** The file was locked for longer than the store waits. */
+export function locked(): StatewrightError {
   return new StatewrightError("store_locked", {
     what: "another program holds the file locked for longer than the store waits",
     next: "Look for a program that holds a write lock on the file; what was refused was not saved and may be tried again",

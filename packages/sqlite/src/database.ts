@@ -12,6 +12,7 @@ import type { Durability } from "./durability.ts";
 import { asStoreError, corrupt } from "./errors.ts";
 import { refuseRemote } from "./filesystem.ts";
 import { type Migrations, migrate } from "./migrate.ts";
+import { namesNobodyAlive } from "./owner.ts";
 import { knowRowSums } from "./row-sums.ts";
 import { applicationId, migrations, pageBytes } from "./schema.ts";
 import { checkSealing } from "./sealing.ts";
@@ -58,8 +59,10 @@ export function openDatabase(
   refuseOldNode(process.versions);
   try {
     if (path !== memory && !anywhere) refuseRemote(path);
-    const isAlone = path !== memory && existsSync(path) && !existsSync(`${path}-wal`);
-    if (path !== memory && (existsSync(`${path}-wal`) || existsSync(`${path}-journal`))) inspect(path, steps);
+    const isThere = path !== memory && existsSync(path);
+    const isAlone = isThere && !existsSync(`${path}-wal`);
+    if (isThere && (!isAlone || existsSync(`${path}-journal`))) inspect(path, steps);
+    if (path !== memory && !isThere) refuseLoneLog(path);
     const db = new Database(path, { timeout: openTimeoutMs });
     let wasEmpty = false;
     try {
@@ -67,7 +70,8 @@ export function openDatabase(
       // A file of our mode without a table: its tables stand in a log.
       wasEmpty = isAlone && statSync(path).size > 0 && db.pragma("user_version", { simple: true }) === 0;
       prepareConnection(db, durability);
-      migrate(db, path, steps, () => check(db, path, steps));
+      // Tables that another process has made meanwhile stood in no log that was lost.
+      wasEmpty = migrate(db, path, steps, () => check(db, path, steps)) && wasEmpty;
       checkCatalogue(db, path);
       if (withKeys !== undefined) checkSealing(db, path, withKeys);
       keepPlans(db);
@@ -76,8 +80,9 @@ export function openDatabase(
       db.close();
       throw thrown;
     }
-    const lacksLog = wasEmpty || (isAlone && db.prepare("SELECT 1 FROM owners LIMIT 1").get() !== undefined);
-    return { db, file: path === memory ? undefined : realpathSync(path), lacksLog };
+    const file = path === memory ? undefined : realpathSync(path);
+    const lacksLog = wasEmpty || (isAlone && file !== undefined && namesNobodyAlive(db, file));
+    return { db, file, lacksLog };
   } catch (thrown) {
     throw asStoreError(thrown, { path });
   }
@@ -106,6 +111,22 @@ function inspect(path: string, steps: Migrations): void {
   } finally {
     db.close();
   }
+}
+
+/**
+ * A log whose file was moved or removed may hold commits, and SQLite would delete it. A journal without its file is what a
+ * power cut leaves of the making of a file: there is nothing to roll back.
+ */
+function refuseLoneLog(path: string): void {
+  const log = `${path}-wal`;
+  if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  // Another process may have made both just now: the file first.
+  if (existsSync(path)) return;
+  throw new StatewrightError("store_failed", {
+    what: `"${log}" lies there without its file`,
+    next: "Put the file back that it belongs to, or remove the log to begin with an empty file",
+    details: { path, log },
+  });
 }
 
 /** Older ones have a bug in their write-ahead log. */

@@ -35,9 +35,10 @@ export function encryptStore(path: string, encryption: Encryption): void {
     const seal = db.transaction((thread: string) => sealThread(db, { plain, sweeper, vault }, thread));
     for (const thread of threads) seal.immediate(thread);
     db.transaction(() => createLongTerm(db, undefined).sealAll(vault)).immediate();
-    setSealing(db, "whole");
     db.exec("DELETE FROM owners");
+    // What was plain stands in free pages until then: a file that is whole has none of it.
     db.exec("VACUUM");
+    setSealing(db, "whole");
   } catch (thrown) {
     throw asStoreError(thrown, { path });
   } finally {
@@ -50,6 +51,8 @@ function takeAlone(db: Database, path: string): void {
   let mode: unknown;
   try {
     mode = db.pragma("journal_mode = DELETE", { simple: true });
+    // A journal that came back after a power cut would undo its transaction: that it is gone is waited for too.
+    db.pragma("synchronous = EXTRA");
     db.pragma("locking_mode = EXCLUSIVE");
     db.exec("BEGIN EXCLUSIVE");
     db.exec("COMMIT");

@@ -19,6 +19,9 @@ export function asStoreError(thrown: unknown, place: ErrorPlace = {}): Statewrig
   if (noHandles.has(sqlite) || (sqlite.startsWith("SQLITE_CANTOPEN") && isOutOfHandles())) return tooManyFiles(thrown);
   // Nothing of ours but a row that is not what was written makes the platform say so.
   if (thrown instanceof SyntaxError) return corrupt(`a row cannot be read: ${thrown.message}`, place, thrown);
+  // SQLite says it of a page that the disk fails to read, too.
+  if (sqlite.startsWith("SQLITE_CORRUPT"))
+    return corrupt("SQLite says that the file is malformed, or the disk cannot read it", place, thrown);
   const code = codeOf(sqlite);
   const what = thrown instanceof Error ? thrown.message : String(thrown);
   return new StatewrightError(code, { what: `SQLite refused: ${what}`, next: advice[code], place, cause: thrown });

@@ -4,10 +4,12 @@
  *
  * The copy is kept: going back to the version before is then a rename. It also keeps what is deleted later.
  */
-import { existsSync, renameSync, rmSync } from "node:fs";
-import process from "node:process";
+import { existsSync, renameSync } from "node:fs";
 import Database from "better-sqlite3";
+import { discard } from "./discard.ts";
+import { beginPartial, endPartial, removeLeftovers } from "./partial.ts";
 import { applicationId } from "./schema.ts";
+import { syncFolder } from "./sync-folder.ts";
 
 /** Each step of the format, as statements. */
 export type Migrations = readonly (readonly string[])[];
@@ -19,35 +21,41 @@ export function copyBefore(path: string, version: number): string {
 
 /**
  * Bring a file to the newest format; `check` is asked again under the write lock. Of two processes one migrates, and the
- * other finds it done.
+ * other finds it done; tells whether it was this one.
  */
-export function migrate(db: Database.Database, path: string, steps: Migrations, check: () => void): void {
+export function migrate(db: Database.Database, path: string, steps: Migrations, check: () => void): boolean {
   const before = versionOf(db);
-  if (before === steps.length) return;
+  if (before === steps.length) return false;
   if (before > 0 && !db.memory) keepCopy(db, path, before);
   const upgrade = db.transaction(() => {
     check();
-    for (const step of steps.slice(versionOf(db))) for (const statement of step) db.exec(statement);
+    const found = versionOf(db);
+    for (const step of steps.slice(found)) for (const statement of step) db.exec(statement);
     db.pragma("application_id = " + String(applicationId));
     db.pragma("user_version = " + String(steps.length));
+    return found < steps.length;
   });
-  upgrade.immediate();
+  return upgrade.immediate();
 }
 
 /** A copy is whole before it gets its name, and one that was made of a file that was migrated meanwhile gets none. */
 function keepCopy(db: Database.Database, path: string, version: number): void {
   const copy = copyBefore(path, version);
   if (existsSync(copy)) return;
-  const partial = `${copy}-partial-${process.pid}`;
-  rmSync(partial, { force: true });
+  removeLeftovers(copy);
+  const partial = beginPartial(copy);
   try {
     db.prepare("VACUUM INTO ?").run(partial);
     const made = new Database(partial, { readonly: true });
     const found = versionOf(made);
     made.close();
-    if (found === version) renameSync(partial, copy);
+    if (found === version) {
+      renameSync(partial, copy);
+      syncFolder(copy);
+    }
   } finally {
-    rmSync(partial, { force: true });
+    discard(partial);
+    endPartial(partial);
   }
 }
 

@@ -7,10 +7,13 @@
  * Everything here runs inside a write transaction of the main file: no two processes look at the same time, and no
  * owner can be seen between its row and its lock.
  */
-import { existsSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import Database from "better-sqlite3";
+import { discard } from "./discard.ts";
 import { isBusy } from "./errors.ts";
+import { namesIn } from "./names-in.ts";
 import { reservePath } from "./reserve.ts";
 
 export interface Owner {
@@ -36,6 +39,19 @@ export interface Owner {
   close(): void;
 }
 
+/** Whether the file names owners, and none of them lives: who lives has opened it since it was looked at. */
+export function namesNobodyAlive(db: Database.Database, file: string): boolean {
+  const ids = db.prepare<[], number>("SELECT key FROM owners").pluck();
+  if (ids.get() === undefined) return false;
+  const look = db.transaction(() => ids.all().length > 0 && !ids.all().some((id) => isLocked(file, id)));
+  try {
+    return look.immediate();
+  } catch (thrown) {
+    if (isBusy(thrown)) return false;
+    throw thrown;
+  }
+}
+
 /** The owner that stands for one open store; `file` is absent for a store in memory, which nobody else can open. */
 export function createOwner(db: Database.Database, file: string | undefined): Owner {
   const insert = db.prepare<[number, number]>("INSERT INTO owners (pid, since) VALUES (?, ?)");
@@ -52,6 +68,7 @@ export function createOwner(db: Database.Database, file: string | undefined): Ow
 
   function register(at: number): number {
     clearDead();
+    if (file !== undefined) removeStrays(file, new Set(others.all()));
     for (;;) {
       const fresh = Number(insert.run(process.pid, at).lastInsertRowid);
       if (file !== undefined) held = tryLock(lockPath(file, fresh));
@@ -71,7 +88,7 @@ export function createOwner(db: Database.Database, file: string | undefined): Ow
   function close(): void {
     held?.close();
     held = undefined;
-    if (id !== undefined && file !== undefined) rmSync(lockPath(file, id), { force: true });
+    if (id !== undefined && file !== undefined) discard(lockPath(file, id));
     id = undefined;
   }
 
@@ -102,12 +119,23 @@ function lockPath(file: string, id: number): string {
 /** Whether somebody holds the lock. What one that nobody holds has left is removed. */
 function isLocked(file: string, id: number): boolean {
   const path = lockPath(file, id);
-  if (!existsSync(path)) return false;
-  const lock = tryLock(path);
-  if (lock === undefined) return true;
-  lock.close();
-  for (const left of [path, reservePath(file, id)]) rmSync(left, { force: true });
+  if (existsSync(path)) {
+    const lock = tryLock(path);
+    if (lock === undefined) return true;
+    lock.close();
+  }
+  for (const left of [path, reservePath(file, id)]) discard(left);
   return false;
+}
+
+/** Remove what owners have left whose rows are gone: they died after their last write. */
+function removeStrays(file: string, named: ReadonlySet<number>): void {
+  const own = `${basename(file)}-`;
+  for (const name of namesIn(dirname(file))) {
+    if (!name.startsWith(own)) continue;
+    const [, id] = /^(?:owner|reserve)-(\d+)$/.exec(name.slice(own.length)) ?? [];
+    if (id !== undefined && !named.has(Number(id))) discard(join(dirname(file), name));
+  }
 }
 
 /** The lock, held until the handle is closed; undefined while another holds it. */

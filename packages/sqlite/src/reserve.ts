@@ -5,8 +5,9 @@
  * Below `maxBytes` it is a number of pages. On the disk it is a file beside the main one, one for each owner, which is given
  * back to the disk when a write finds no room; it is made again when the next thread is taken.
  */
-import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, openSync, writeSync } from "node:fs";
 import type { Database } from "better-sqlite3";
+import { discard } from "./discard.ts";
 import { pageBytes } from "./schema.ts";
 
 /** About 500 runs can say that they are paused. */
@@ -31,11 +32,20 @@ export function createReserve(db: Database, file: string | undefined, maxBytes: 
     db.pragma("max_page_count = " + String(Math.floor((maxBytes - reserved) / pageBytes)));
   }
 
+  /** The write that follows finds out for itself what a disk refuses that cannot be read. */
+  function tryLimit(reserved: number): void {
+    try {
+      limit(reserved);
+    } catch {
+      // The limit stays as it was.
+    }
+  }
+
   const keep = Math.min(reservedBytes, Math.floor((maxBytes ?? 0) / 8));
   limit(keep);
 
   function close(): void {
-    if (path !== undefined) rmSync(path, { force: true });
+    if (path !== undefined) discard(path);
     path = undefined;
   }
 
@@ -46,7 +56,7 @@ export function createReserve(db: Database, file: string | undefined, maxBytes: 
       try {
         fill(wanted);
       } catch (thrown) {
-        rmSync(wanted, { force: true });
+        discard(wanted);
         throw thrown;
       }
       path = wanted;
@@ -55,11 +65,11 @@ export function createReserve(db: Database, file: string | undefined, maxBytes: 
       // While the reserve stands: copying the log could use it up, and the write that it is for would find no room again.
       makeRoomInLog(db);
       close();
-      limit(0);
+      tryLimit(0);
       try {
         return work();
       } finally {
-        limit(keep);
+        tryLimit(keep);
       }
     },
     close,

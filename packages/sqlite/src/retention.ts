@@ -8,6 +8,7 @@ import type { Database } from "better-sqlite3";
 import type { Cuts } from "./cuts.ts";
 import type { EffectRows } from "./effect-rows.ts";
 import { createUnfolding } from "./folded-effects.ts";
+import { reachedCheckpoint } from "./reached.ts";
 import type { Reader } from "./reader.ts";
 import { keyAt, largestCheckpoint } from "./schema.ts";
 import type { Eraser } from "./thread-tables.ts";
@@ -58,6 +59,9 @@ export function createRetention(
   }: { readonly reader: Reader; readonly cuts: Cuts; readonly eraser: Eraser; readonly effects: EffectRows },
 ): (write: PruneWrite) => Generator<Piece, number> {
   const keyOfThread = db.prepare<[string], number>("SELECT key FROM threads WHERE id = ?").pluck();
+  const newestOfThread = db
+    .prepare<[number], number>("SELECT " + reachedCheckpoint + " FROM threads t WHERE t.key = ?")
+    .pluck();
   const linesOfThread = db.prepare<[number, string, number], LineColumns>(
     "SELECT b.key, b.name, b.origin, b.run, r.status, EXISTS (SELECT 1 FROM effects e INDEXED BY once_effects" +
       " WHERE e.branch = b.key AND e.effect = 'once') AS once" +
@@ -101,16 +105,20 @@ export function createRetention(
     .pluck();
   const dropFacts = db.prepare<[number, number]>("DELETE FROM facts WHERE thread = ? AND seq <= ?");
 
-  /** Read the lines of a thread and their checkpoints, a page at a time. */
+  /**
+   * Read the lines of a thread and their checkpoints, a page at a time, as of the first one: a run that begins in between is
+   * not known, and what it goes on from, and may be taken back to, is the newest of then.
+   */
   function* look(thread: string): Generator<Piece, { readonly key: number; readonly lines: readonly Looked[] }> {
     const lines: Looked[] = [];
-    let key = 0;
+    let [key, newest] = [0, 0];
     for (let [after, isLast] = ["", false]; !isLast; ) {
       yield {
         does: "reads",
         run: () => {
           const found = keyOfThread.get(thread);
           if (found === undefined) throw storeRules.unknownThread(thread);
+          if (key === 0) newest = newestOfThread.get(found) ?? 0;
           key = found;
           const page = linesOfThread.all(key, after, rowsAtOnce);
           isLast = page.length < rowsAtOnce;
@@ -125,7 +133,7 @@ export function createRetention(
         run: () => {
           for (let room = rowsAtOnce; room > 0 && next < lines.length; ) {
             const line = lines[next] as Looked;
-            const page = checkpointsOfLine.all(keyAt(line.key, after + 1), keyAt(line.key, largestCheckpoint), room);
+            const page = checkpointsOfLine.all(keyAt(line.key, after + 1), keyAt(line.key, newest), room);
             for (const row of page) line.checkpoints.push({ ...row, run: String(row.run) });
             const isRead = page.length < room;
             // A line without a page counts too: there may be very many.

@@ -14,9 +14,16 @@ const atOnce = 200;
 /** One write: does its work inside a transaction of the one writer. */
 export type Write = <Value>(thread: string, work: () => Value) => Promise<Value>;
 
+/** What a change of keys works with. */
+export interface Rotation {
+  readonly reader: Reader;
+  readonly vault: Vault;
+  readonly sweeper: Sweeper;
+}
+
 /** Seal a thread with its newest key; gives how many rows were sealed again. Throws `unknown_thread`, `missing_key`. */
 export async function rotateThread(
-  { reader, vault, sweeper }: { readonly reader: Reader; readonly vault: Vault; readonly sweeper: Sweeper },
+  { reader, vault, sweeper }: Rotation,
   write: Write,
   thread: string,
 ): Promise<number> {
@@ -45,7 +52,7 @@ export async function rotateThread(
 
 /** As {@link rotateThread}, for all threads; one that is deleted meanwhile is left out, and one whose key is missing is told in the end. */
 export async function rotateAll(
-  change: Parameters<typeof rotateThread>[0],
+  change: Rotation,
   write: Write,
   page: (after: number) => Promise<readonly { readonly key: number; readonly id: string }[]>,
 ): Promise<number> {

@@ -21,18 +21,20 @@ import type { Database } from "better-sqlite3";
 import { createArtifacts } from "./artifacts.ts";
 import { backupTo } from "./backup.ts";
 import type { BackupOptions } from "./backup-options.ts";
-import { createCommitter } from "./committer.ts";
+import { createCommitter, locked } from "./committer.ts";
 import { createCuts } from "./cuts.ts";
-import { openDatabase } from "./database.ts";
+import { type OpenFile, openDatabase } from "./database.ts";
 import type { Durability } from "./durability.ts";
 import { asStoreError } from "./errors.ts";
 import { createImages } from "./image.ts";
+import { insist } from "./insist.ts";
 import { withLastGood } from "./last-good.ts";
 import { createLongTerm } from "./long-term.ts";
 import { createOwner } from "./owner.ts";
 import { createReader, type Reader } from "./reader.ts";
 import { createReserve } from "./reserve.ts";
-import { rotateAll, rotateItems, rotateThread } from "./rotation.ts";
+import { type Rotation, rotateAll, rotateItems, rotateThread } from "./rotation.ts";
+import { settle } from "./settle.ts";
 import { createSweeper } from "./sweeper.ts";
 import { vacuum } from "./vacuum.ts";
 import { createVault, type Encryption } from "./vault.ts";
@@ -77,18 +79,32 @@ export interface SqliteStoreOptions {
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): SqliteStore {
   checkOptions(path, options);
-  const { durability = "full", world = systemWorld(), maxBytes, encryption, fileSystem } = options;
-  const { db, file, lacksLog } = openDatabase(path, {
+  const { durability = "full", world = systemWorld(), encryption, fileSystem } = options;
+  const opened = openDatabase(path, {
     durability,
     withKeys: encryption !== undefined,
     anywhere: fileSystem === "any",
   });
-  if (lacksLog)
+  if (opened.lacksLog)
     world.log(
       "warn",
       "the file was copied without its log, or the log was removed: what was written last may be missing",
       { path },
     );
+  try {
+    return storeIn(opened, path, { ...options, durability, world });
+  } catch (thrown) {
+    opened.db.close();
+    throw asStoreError(thrown, { path });
+  }
+}
+
+function storeIn(
+  { db, file }: OpenFile,
+  path: string,
+  options: SqliteStoreOptions & Required<Pick<SqliteStoreOptions, "durability" | "world">>,
+): SqliteStore {
+  const { durability, world, maxBytes, encryption } = options;
   const vault = encryption === undefined ? undefined : createVault(encryption);
   const owner = createOwner(db, file);
   const reader = createReader(db, vault, (fault) =>
@@ -112,6 +128,8 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
   const reserve = createReserve(db, file, maxBytes);
   const committer = createCommitter(db, world, reserve.lend);
   const threads: Map<string, Held> = new Map();
+  /** Threads that were let go while the file could not be written: their rows still name this store. */
+  const unreleased: Set<Held> = new Set();
   /** Claims of runs that begin: each is written with the first commit of its run. */
   const deferred: Map<string, DeferredClaim> = new Map();
   let closed = false;
@@ -285,13 +303,65 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     if (held?.epoch !== epoch) return;
     if (failure === undefined ? release === true : failure.code === "fenced") threads.delete(thread);
     // Its row still names this store, which lives: the next claim or fork here must not take that for a run at work.
-    else if (release === true) held.letGo = true;
+    else if (release === true) {
+      held.letGo = true;
+      unreleased.add(held);
+    }
+  }
+
+  /** Let the file say of threads that they were let go, of which it could not: whoever looks for work finds what stands in them. */
+  async function letGoAgain(): Promise<void> {
+    const left = [...unreleased].filter((held) => threads.get(held.id) === held);
+    unreleased.clear();
+    if (left.length === 0) return;
+    const forgetAll = (): void => {
+      for (const held of left) if (threads.get(held.id) === held) threads.delete(held.id);
+    };
+    try {
+      await write(undefined, () => left.forEach(writer.release), forgetAll);
+    } catch (error) {
+      for (const held of left) unreleased.add(held);
+      world.log("debug", "threads could still not be let go", {
+        count: left.length,
+        error: asStoreError(error).message,
+      });
+    }
   }
 
   /** The epoch under which this store let a thread go without being able to write it. */
   function letGoAt(thread: string): number | undefined {
     const held = threads.get(thread);
     return held?.letGo === true ? held.epoch : undefined;
+  }
+
+  async function rotateWhole(change: Rotation): Promise<number> {
+    const until = await read(() => verifier.youngest());
+    const threadRows = await rotateAll(change, write, (after) => read(() => verifier.threads(after, until)));
+    return threadRows + (await rotateItems(items, (work) => write(undefined, work)));
+  }
+
+  function isClosed(): boolean {
+    return closed;
+  }
+
+  /** Let the threads go, where the file names an owner; whatever the disk says to that, everything is let go here. */
+  function leave(): void {
+    try {
+      committer.close(() => (isAnyNamed() ? farewell(writer, threads, owner.leave) : undefined));
+    } finally {
+      reserve.close();
+      owner.close();
+      closeDatabase(db, world);
+    }
+  }
+
+  /** Where the file does not say, there may be one. */
+  function isAnyNamed(): boolean {
+    try {
+      return owner.isAnyNamed();
+    } catch {
+      return true;
+    }
   }
 
   return {
@@ -345,6 +415,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
     },
     claimable: async (page) => {
       storeRules.checkClaimablePage(page);
+      if (unreleased.size > 0) await letGoAgain();
       const owners = page.kind === "queued" ? (from: Reader) => from.ownersWithQueue() : undefined;
       return await readStatus((from, dead) => from.claimable(page, dead), undefined, owners);
     },
@@ -427,7 +498,7 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
         if (does !== "writes") await new Promise<void>((resolve) => void world.schedule.soon(resolve));
       }
     },
-    vacuum: () => vacuum(db, world, () => closed),
+    vacuum: () => vacuum(db, world, isClosed),
     backup: async (target, backup = {}) => {
       if (closed) throw storeRules.closed("sqlite");
       storeRules.checkKeys("backup", backup, ["overwrite"]);
@@ -438,18 +509,15 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Sql
       if (vault === undefined)
         throw invalid("a store without encryption has no keys to rotate", "Open it with encryption: { keys }");
       const change = { reader, vault, sweeper };
-      if (thread !== undefined) return await rotateThread(change, write, thread);
-      const until = await read(() => verifier.youngest());
-      const threadRows = await rotateAll(change, write, (after) => read(() => verifier.threads(after, until)));
-      return threadRows + (await rotateItems(items, (work) => write(undefined, work)));
+      const rows = thread === undefined ? await rotateWhole(change) : await rotateThread(change, write, thread);
+      // An older key may be thrown away now: a power cut must not bring back what was sealed with it.
+      if (durability !== "full" && !(await insist(world, isClosed, () => settle(db)))) throw locked();
+      return rows;
     },
     close: () => {
       if (closed) return;
       closed = true;
-      committer.close(() => (owner.isAnyNamed() ? farewell(writer, threads, owner.leave) : undefined));
-      reserve.close();
-      owner.close();
-      closeDatabase(db, world);
+      leave();
     },
   };
 }

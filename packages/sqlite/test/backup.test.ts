@@ -167,6 +167,17 @@ test("F5 a file that was copied without its log warns when it is opened, one wit
   expect(warnings).toEqual([]);
 });
 
+test("a file whose owner lives does not warn: it has come to it since the file was looked at", async () => {
+  const store = open(file);
+  await steps(store, "t", 20);
+  copyFileSync(file, copy);
+  const living = new Database(`${copy}-owner-1`);
+  living.exec("BEGIN EXCLUSIVE");
+  open(copy);
+  living.close();
+  expect(warnings).toEqual([]);
+});
+
 test("F5 a young file that was copied without its log warns too", async () => {
   await steps(open(file), "t", 1);
   copyFileSync(file, copy);

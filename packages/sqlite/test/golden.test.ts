@@ -1,12 +1,14 @@
 /** Files of every format that was released: today's code opens each and goes on with all that stands in it. */
-import { copyFileSync, existsSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   checkRuns,
   getState,
   history,
+  importThread,
   listRuns,
   longTermStore,
+  memoryStore,
   readEvents,
   recover,
   resume,
@@ -15,12 +17,12 @@ import {
 import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { asks, breaks, dies, nests } from "./golden/graphs.ts";
-import { goldenFile, makeGolden, newestFormat } from "./golden/make.ts";
+import { asks, breaks, calls, dies, everyValue, keeps, nests } from "./golden/graphs.ts";
+import { goldenFile, goldenText, makeGolden, newestFormat } from "./golden/make.ts";
 import { folder } from "./support/stores.ts";
 
 const formats = Array.from({ length: newestFormat }, (_, index) => index + 1);
-const graphs = [asks, breaks, dies, nests];
+const graphs = [asks, breaks, calls, dies, keeps, nests];
 
 describe.each(formats)("a file of format %i", (format) => {
   const home = folder();
@@ -45,10 +47,12 @@ describe.each(formats)("a file of format %i", (format) => {
     const checks = await checkRuns(store, graphs);
     const verdicts = checks.map(({ run, verdict }) => [run.thread, run.status, verdict]);
     expect(verdicts.sort()).toEqual([
+      ["calls", "waiting", "goes on"],
       ["dead", "crashed", "goes on"],
       ["failed", "failed", "goes on"],
       ["inside", "waiting", "goes on"],
       ["timer", "waiting", "goes on"],
+      ["values", "waiting", "goes on"],
       ["waits", "queued", "goes on"],
       ["waits", "waiting", "goes on"],
     ]);
@@ -86,6 +90,24 @@ describe.each(formats)("a file of format %i", (format) => {
     expect(done).toMatchObject({ status: "done", state: { log: ["looked", "wide"] } });
   });
 
+  test("values of every kind are read as they were, in a state and in a question", async () => {
+    const { state, interrupts } = await getState(keeps, { store, thread: "values" });
+    expect((state as { readonly kept: unknown }).kept).toStrictEqual(everyValue());
+    expect(interrupts[0]?.payload).toStrictEqual(everyValue());
+    const done = await resume(keeps, { store, thread: "values", answers: { more: "yes" } as never, ...given }).result;
+    expect(done).toMatchObject({ status: "done", state: { kept: [...everyValue(), "yes"] } });
+  });
+
+  test("a tool call that has happened is not made again, and the one beside it takes its answer", async () => {
+    const done = await resume(calls, { store, thread: "calls", answers: { choose: "left" } as never, ...given }).result;
+    const said = (done.state as { readonly messages: readonly unknown[] }).messages;
+    expect(said).toMatchObject([
+      { id: "m1" },
+      { role: "tool", callId: "call_pay", content: [{ type: "text", text: "paid" }] },
+      { role: "tool", callId: "call_choose", content: [{ type: "text", text: "left" }] },
+    ]);
+  });
+
   test("a fork goes its own way, and what is over can be read from its beginning", async () => {
     const asked = await resume(asks, { store, thread: "done", branch: "side", ...given }).result;
     expect(asked).toMatchObject({ status: "waiting", state: { log: ["prepared", "otherwise"] } });
@@ -118,4 +140,16 @@ describe.each(formats)("a file of format %i", (format) => {
     const asked = await handle?.result;
     expect(asked).toMatchObject({ status: "waiting", interrupts: [{ key: "in_doubt", node: "pay" }] });
   });
+});
+
+test("a thread that was exported as text of format 1 is taken in and goes on, with what is queued behind it", async () => {
+  const world = virtualClock({ now: 1_750_000_000_000 + 3_600_000 });
+  const store = memoryStore();
+  await importThread(store, readFileSync(goldenText(1), "utf8"));
+  const given = { store, thread: "waits", world, context: { isBroken: false } };
+  await resume(asks, { ...given, answers: { approve: "yes" } as never }).result;
+  const done = await resume(asks, { ...given, answers: { late: "now" } as never }).result;
+  expect(done).toMatchObject({ status: "done", state: { log: ["prepared", "yes", "now"] } });
+  await world.settle();
+  expect(await listRuns(store, { key: "next" })).toMatchObject([{ status: "waiting", metadata: { from: "golden" } }]);
 });

@@ -12,7 +12,7 @@ import { createReader } from "../src/reader.ts";
 import { createRetention, type Piece } from "../src/retention.ts";
 import { knowRowSums } from "../src/row-sums.ts";
 import { createEraser } from "../src/thread-tables.ts";
-import { append, checkpoint, graph, itemsOf, superstep, tell } from "./support/rows.ts";
+import { append, checkpoint, graph, itemsOf, running, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -190,6 +190,21 @@ test("E47 a fork that begins at what was about to go, between two pieces, is not
   expect(before.length).toBeGreaterThan(0);
   const forked = await store.head("t", "late");
   expect((await store.state("t", forked?.id ?? 0)).length).toBeGreaterThan(0);
+});
+
+test("E47 a run that begins between two pieces can be taken back: what stood before it stays", async () => {
+  const first = await store.claim({ ...graph, thread: "t" });
+  for (let id = 1; id <= 5; id++) await tell(store, superstep("t", first, id));
+  await tell(store, { thread: "t", branch: "main", epoch: first.epoch, seq: 5, release: true });
+  const prune = pieces(file, { thread: "t", keepLast: 1, merge });
+  expect(prune.next()?.piece.does).toBe("reads");
+  const second = await store.claim({ ...graph, thread: "t" });
+  for (let id = 6; id <= 8; id++) await tell(store, { ...superstep("t", second, id), run: running("r2", "t") });
+  for (let next = prune.next(); next !== undefined; next = prune.next());
+  prune.close();
+  const left = await store.history("t", { branch: "main", limit: 10 });
+  expect(left.map(({ id }) => id)).toEqual([8, 7, 6, 5]);
+  expect((await store.verify()).faults).toEqual([]);
 });
 
 test("E47 a thread with forks and inner graphs ends the same in pieces of one checkpoint as at once", async () => {

@@ -63,8 +63,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a result is told before it is saved",
     file: "run/journal.ts",
-    find: "  const ended: EffectRow = {\n    ...row,",
-    replace: "  request.settled?.(value, false);\n  const ended: EffectRow = {\n    ...row,",
+    find: "    artifacts: request.artifacts?.(),\n    told: (failure) => {\n      if (failure === undefined) request.settled?.(value, false);\n    },\n  });\n  return value;",
+    replace:
+      "    artifacts: request.artifacts?.(),\n    told: undefined,\n  });\n  request.settled?.(value, false);\n  return value;",
   },
   // Writes.
   {
@@ -165,21 +166,21 @@ export const mutants: readonly Mutant[] = [
   {
     name: "half full joins are forgotten",
     file: "run/open.ts",
-    find: "const control = head === undefined ? emptyControl : (deepFreeze(codec.decode(head.control)) as Control);",
+    find: "const control = head === undefined ? emptyControl : deepFreeze(controlOf(codec, head));",
     replace:
       "const control = head === undefined ? emptyControl : ({ ...(codec.decode(head.control) as Control), joins: {} } as Control);",
   },
   {
     name: "deferred tasks that wait are forgotten",
     file: "run/open.ts",
-    find: "const control = head === undefined ? emptyControl : (deepFreeze(codec.decode(head.control)) as Control);",
+    find: "const control = head === undefined ? emptyControl : deepFreeze(controlOf(codec, head));",
     replace:
       "const control = head === undefined ? emptyControl : ({ ...(codec.decode(head.control) as Control), held: [] } as Control);",
   },
   {
     name: "the inputs of sent tasks are forgotten",
     file: "run/open.ts",
-    find: "const control = head === undefined ? emptyControl : (deepFreeze(codec.decode(head.control)) as Control);",
+    find: "const control = head === undefined ? emptyControl : deepFreeze(controlOf(codec, head));",
     replace:
       "const control = head === undefined ? emptyControl : ({ ...(codec.decode(head.control) as Control), inputs: [0, 0, 0] } as Control);",
   },
@@ -262,8 +263,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "that the first start did not happen counts for the second",
     file: "run/once.ts",
-    find: "ask(scope, row.attempts, doubt(",
-    replace: "ask(scope, 1, doubt(",
+    find: "ask(scope, row.attempts, about, doubt(",
+    replace: 'ask(scope, 1, "", doubt(',
   },
   {
     name: "an answer counts for a question about another start",

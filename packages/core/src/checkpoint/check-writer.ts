@@ -1,7 +1,8 @@
 /** Who wrote a thread: with the channels of another graph its state would be read as something that it is not. */
 import { StatewrightError } from "../base/errors.ts";
 import type { Codec } from "../state/codec.ts";
-import type { CheckpointRow, Control } from "./checkpoint.ts";
+import type { CheckpointRow } from "./checkpoint.ts";
+import { controlOf } from "./control.ts";
 import type { ThreadRow } from "./store.ts";
 
 /** Throws `graph_changed` where another graph has written this checkpoint: one of the outermost line, or of a graph inside. */
@@ -15,7 +16,7 @@ export function checkWriter(
     checkThread({ id: thread, graph: outermost }, { name });
     return;
   }
-  const { caller } = codec.decode(control) as Control;
+  const { caller } = controlOf(codec, { id, branch, control });
   if (caller?.graph !== undefined && caller.graph !== name) throw writtenInside(thread, id, { ...caller, name });
 }
 

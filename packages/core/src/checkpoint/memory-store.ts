@@ -190,8 +190,7 @@ function ownerOf(threads: Threads, vectors: LongTermVectors | undefined): Memory
         const wanted = checkRunFilter(filter);
         const { graph, key, metadata, since = 0, until = Number.POSITIVE_INFINITY, before } = filter;
         const end = before === undefined ? undefined : threads.get(before.thread)?.runs.get(before.id)?.nth;
-        return [...threads.values()]
-          .filter(({ id }) => matches(filter.thread, id))
+        return threadsWanted(threads, filter.thread)
           .flatMap((thread) => [...thread.runs.values()].map((run) => ({ nth: run.nth, row: asRead(thread, run) })))
           .filter(({ nth, row }) => isWanted(wanted, row.status) && nth < (end ?? Number.POSITIVE_INFINITY))
           .filter(({ row }) => matches(graph, row.graph) && matches(key, row.key))
@@ -231,8 +230,7 @@ function ownerOf(threads: Threads, vectors: LongTermVectors | undefined): Memory
       read(() => {
         checkFilter("questions", filter, questionFilterKeys);
         const { thread, graph, key, at = Number.NEGATIVE_INFINITY, before } = filter;
-        return [...threads.values()]
-          .filter(({ id }) => matches(thread, id))
+        return threadsWanted(threads, thread)
           .flatMap(openQuestions)
           .filter((row) => matches(graph, row.graph) && matches(key, row.key))
           .filter(({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > at)
@@ -254,9 +252,7 @@ function ownerOf(threads: Threads, vectors: LongTermVectors | undefined): Memory
     timers: (filter = {}) =>
       read(() => {
         checkFilter("timers", filter, ["thread", "dueBy"]);
-        const lines = [...threads.values()]
-          .filter(({ id }) => matches(filter.thread, id))
-          .flatMap((thread) => [...thread.lines.values()]);
+        const lines = threadsWanted(threads, filter.thread).flatMap((thread) => [...thread.lines.values()]);
         const rows = lines.flatMap(({ timers }) => [...timers.values()]);
         const { dueBy = Number.POSITIVE_INFINITY } = filter;
         return rows
@@ -289,6 +285,13 @@ function ownerOf(threads: Threads, vectors: LongTermVectors | undefined): Memory
       self.alive = false;
     },
   };
+}
+
+/** One thread, found by its id, or all. */
+function threadsWanted(threads: Threads, id: string | undefined): readonly Thread[] {
+  if (id === undefined) return [...threads.values()];
+  const thread = threads.get(id);
+  return thread === undefined ? [] : [thread];
 }
 
 function knownThread(threads: Threads, id: string): Thread {

@@ -241,10 +241,17 @@ function* keepInner(
     if (callerStays(parent, id, kept) ?? goesOn) kept.add(id);
   });
   if (isCall(line)) return;
-  for (const [index, { id }] of parent.checkpoints.entries()) {
+  let first: RetainedCheckpoint | undefined;
+  for (const [index, checkpoint] of parent.checkpoints.entries()) {
     if (index % checkpointsAStep === checkpointsAStep - 1) yield;
-    const then = kept.has(id) ? newestBefore(line, id) : undefined;
-    if (then !== undefined) kept.add(then.id);
+    if (first?.step !== checkpoint.step) first = checkpoint;
+    if (!kept.has(checkpoint.id)) continue;
+    // An update or a migration goes on with a step: a fork from there makes its calls anew, from what was before the first.
+    kept.add(first.id);
+    for (const { id } of [checkpoint, first]) {
+      const then = newestBefore(line, id);
+      if (then !== undefined) kept.add(then.id);
+    }
   }
   // What is kept across the calls that a call makes goes with that.
   const head = line.checkpoints.at(-1);

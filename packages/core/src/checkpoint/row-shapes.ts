@@ -46,8 +46,9 @@ export function maybe(check: Check): Check {
   return (value) => value === undefined || check(value);
 }
 
+/** A list without holes: `every` alone would pass them over. */
 export function list(check: Check): Check {
-  return (value) => Array.isArray(value) && value.every(check);
+  return (value) => Array.isArray(value) && [...value].every(check);
 }
 
 function oneOf(values: readonly unknown[]): Check {

@@ -2,10 +2,14 @@
  * State as it is saved: encoded deltas per channel, with a new base when the deltas since the last one outgrow the value,
  * and the way back.
  */
+import { StatewrightError } from "../base/errors.ts";
+import { isPlainObject } from "../base/json.ts";
+import { messageIssue } from "../model/message.ts";
 import type { Channel } from "../state/channel.ts";
 import { type Codec, encodeAround, isPlainText } from "../state/codec.ts";
-import { applyDelta, type Delta } from "../state/delta.ts";
+import { applyDelta, type Delta, type Patch } from "../state/delta.ts";
 import type { DeltaRow } from "./checkpoint.ts";
+import { count, list } from "./row-shapes.ts";
 import type { ChannelRows } from "./store.ts";
 
 /** Turns the deltas of supersteps into rows; remembers per channel how much was written since the last base. */
@@ -63,11 +67,43 @@ export function restoreState(
   const state = initialState(channels);
   for (const { channel, deltas } of saved) {
     if (!Object.hasOwn(channels, channel)) continue;
-    state[channel] = joined(deltas.map((delta) => deltaOf(codec, delta))).reduce(applyDelta, state[channel]);
+    const changes = joined(deltas.map((delta) => deltaOf(codec, delta)));
+    state[channel] = changes.reduce(applyDelta, beginningOf(changes[0], state[channel]));
     // What a rollback has cleared was never set.
     if (state[channel] === undefined && channels[channel]?.kind !== "ephemeral") delete state[channel];
   }
   return state;
+}
+
+/** What the first change was made to, where the channel was of another kind when it was written: its schema refuses what comes of it. */
+function beginningOf(first: Delta | undefined, initial: unknown): unknown {
+  if (first?.kind === "append") return Array.isArray(initial) ? initial : [];
+  if (first?.kind !== "patch") return initial;
+  const [key] = first.patches[0]?.path ?? [];
+  if (typeof key === "number") return Array.isArray(initial) ? initial : [];
+  return typeof key !== "string" || isPlainObject(initial) ? initial : {};
+}
+
+/** Refuse a conversation that holds what is no message: its readers look at roles and blocks. Throws `store_corrupt`. */
+export function checkMessages(
+  channels: Readonly<Record<string, Channel>>,
+  state: Readonly<Record<string, unknown>>,
+): void {
+  for (const [name, { kind }] of Object.entries(channels)) {
+    const value = state[name];
+    if (kind !== "messages" || value === undefined) continue;
+    if (!isConversation(value)) throw noConversation(name);
+  }
+}
+
+const isConversation = list((value) => messageIssue(value) === undefined && !Object.hasOwn(value as object, "remove"));
+
+function noConversation(channel: string): StatewrightError {
+  return new StatewrightError("store_corrupt", {
+    what: `what stands there as the conversation of the channel "${channel}" is none`,
+    next: "Restore the file from a backup, or fork from the last good checkpoint",
+    place: { channel },
+  });
 }
 
 /** Neighbours of one kind as one delta, so that a value is copied once and not once a superstep. */
@@ -104,14 +140,35 @@ export function deltaOf(codec: Codec, row: Pick<DeltaRow, "kind" | "text">): Del
   const data = codec.decode(row.text);
   switch (row.kind) {
     case "append":
-      return { kind: "append", items: data as readonly unknown[] };
+      if (!Array.isArray(data)) throw noDelta();
+      return { kind: "append", items: data };
     case "replace":
       return { kind: "replace", value: data };
     case "patch":
-      return { kind: "patch", patches: data as Extract<Delta, { kind: "patch" }>["patches"] };
+      if (!arePatches(data)) throw noDelta();
+      return { kind: "patch", patches: data };
     case "clear":
       return { kind: "clear" };
   }
+}
+
+const isPath = list((key) => typeof key === "string" || count(key));
+
+const areEach = list((data) => {
+  if (!isPlainObject(data)) return false;
+  const { op, path } = data;
+  return (op === "add" || op === "replace" || op === "remove") && isPath(path);
+});
+
+function arePatches(data: unknown): data is readonly Patch[] {
+  return areEach(data);
+}
+
+function noDelta(): StatewrightError {
+  return new StatewrightError("store_corrupt", {
+    what: "what stands there as a saved change is none",
+    next: "Restore the file from a backup, or fork from the last good checkpoint",
+  });
 }
 
 /** The text of a delta, as it is saved. */

@@ -4,7 +4,8 @@ import { checkId } from "../base/ids.ts";
 import { deepFreeze } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import { checkWriter } from "../checkpoint/check-writer.ts";
-import type { CheckpointRow, CheckpointSource, Control, Task } from "../checkpoint/checkpoint.ts";
+import type { CheckpointRow, CheckpointSource, Task } from "../checkpoint/checkpoint.ts";
+import { controlOf } from "../checkpoint/control.ts";
 import { deltaOf } from "../checkpoint/saved-state.ts";
 import type { CheckpointWithDeltas, Store, ThreadRow } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
@@ -150,7 +151,7 @@ export async function* linesWithin(
     return undefined;
   }
   for await (const row of checkpoints(read, line, before)) {
-    const { tasks } = read.codec.decode(row.control) as Control;
+    const { tasks } = controlOf(read.codec, row);
     for (const id of await toolCallsAt(read, row, tasks, node))
       yield* linesWithin(read, `${row.branch}/${id}`, before, deeper);
     for (const { id } of tasks.filter((task) => task.node === node).reverse()) {
@@ -200,7 +201,7 @@ export async function mustExist(store: Store, thread: string): Promise<ThreadRow
 }
 
 function entryOf<Types extends GraphTypes>(codec: Codec, row: CheckpointWithDeltas): HistoryEntry<Types> {
-  const control = codec.decode(row.control) as Control;
+  const control = controlOf(codec, row);
   const next = [...new Set(control.tasks.map((task) => task.node))];
   return {
     checkpointId: row.id,

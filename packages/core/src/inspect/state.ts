@@ -3,7 +3,8 @@ import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import { checkWriter } from "../checkpoint/check-writer.ts";
-import type { CheckpointRow, Control, RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
+import type { CheckpointRow, RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
+import { controlOf } from "../checkpoint/control.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import { restoreState } from "../checkpoint/saved-state.ts";
 import type { RunFilter, Store, ThreadFilter, ThreadRow } from "../checkpoint/store.ts";
@@ -78,7 +79,7 @@ export async function getState<Types extends GraphTypes>(
   const thread = checkId("thread", options.thread);
   const row = await findCheckpoint(graph as Graph, { store, codec, thread, pageSize: 10 }, options);
   const rows = await store.state(thread, row.id);
-  const { tasks } = codec.decode(row.control) as Control;
+  const { tasks } = controlOf(codec, row);
   const head = await store.head(thread, row.branch);
   const isHead = head?.id === row.id;
   const asked = (await store.interrupts(thread, row.branch)).filter(({ step }) => step === row.step);
@@ -142,9 +143,13 @@ async function findCheckpoint(
     return row;
   }
   const on = within === undefined ? `on the branch "${branch ?? "main"}"` : `of a call of "${within}"`;
+  // Its process may have died, or be at work, between taking the thread and saving the input.
+  const isEmpty = at === undefined && within === undefined;
   throw new StatewrightError("unknown_checkpoint", {
     what: `the thread "${thread}" has no checkpoint ${at ?? on}`,
-    next: "Take a checkpointId from history",
+    next: isEmpty
+      ? "No input is saved there yet: run it with one, or look at another branch"
+      : "Take a checkpointId from history",
     place: { thread },
   });
 }

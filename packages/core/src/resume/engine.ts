@@ -15,7 +15,7 @@ import type { GraphTypes } from "../define/graph.ts";
 import { createSlots } from "../run/concurrency.ts";
 import { stopNow } from "../run/launch.ts";
 import { worldOf } from "../run/open.ts";
-import type { ResumeOptions, RunHandle, RunOptions } from "../run/options.ts";
+import type { ResumeOptions, RunHandle, RunOptions, RunResult } from "../run/options.ts";
 import { type SavingCaller, takeUp } from "../run/queue.ts";
 import { startRun } from "../run/run.ts";
 import { checkRunOptions } from "../run/run-options.ts";
@@ -109,6 +109,8 @@ export function engine(options: EngineOptions): Engine {
   const seen = new Set<string>();
   /** Parked runs that were tried with the graphs that are here: once each. */
   const tried = new Set<string>();
+  /** Runs that have stopped because the store took nothing, by thread: where it did not even take that, they read as at work. */
+  const halted = new Map<string, string>();
   let state: "idle" | "serving" | "stopping" = "idle";
   let looking: Promise<void> | undefined;
   let lookAgain = false;
@@ -134,7 +136,7 @@ export function engine(options: EngineOptions): Engine {
     const known = atWork.get(handle);
     if (known !== undefined) return known;
     const ended = handle.result
-      .then(nothing, (error: unknown) => {
+      .then(noteHalt, (error: unknown) => {
         if (isStatewrightError(error, "thread_busy")) return;
         world.log("warn", "a run failed", { thread: handle.thread, run: handle.id, error: toErrorRecord(error) });
       })
@@ -146,6 +148,21 @@ export function engine(options: EngineOptions): Engine {
     if (state === "stopping") handle.drain(engineStops);
     tellOf(handle);
     return ended;
+  }
+
+  function noteHalt(result: RunResult<unknown>): void {
+    const { status, run, thread } = result;
+    if (status === "paused" && haltCodes.includes(result.cause.code)) halted.set(thread, run);
+  }
+
+  /** Those of them that nobody could tell from runs at work: as after the death of a process, they go on by themselves. */
+  async function haltedRuns(): Promise<readonly RunRow[]> {
+    const rows = [...halted].map(async ([thread, id]) => {
+      const running = await store.runs({ thread, status: "running" });
+      if (!inHand.has(thread)) halted.delete(thread);
+      return running.filter((row) => row.id === id);
+    });
+    return (await Promise.all(rows)).flat();
   }
 
   /** What is called harms no run, also where it fails later. */
@@ -193,7 +210,7 @@ export function engine(options: EngineOptions): Engine {
     const { queued, left } = found;
     hasMore = found.more;
     const parked = found.parked.filter(({ id }) => !tried.has(id));
-    const due = await dueRuns(await store.timers({ dueBy: world.clock.now() }));
+    const due = [...(await dueRuns(await store.timers({ dueBy: world.clock.now() }))), ...(await haltedRuns())];
     for (const { id } of [...queued, ...left, ...parked, ...due]) seen.add(id);
     if (!found.more) {
       leftAlone = new Set([...leftAlone].filter((id) => seen.has(id)));
@@ -346,6 +363,9 @@ export function engine(options: EngineOptions): Engine {
     },
   };
 }
+
+/** Why a run stands still that its store takes nothing for. */
+const haltCodes: readonly unknown[] = ["store_locked", "store_full"];
 
 /** With fewer threads than this in hand, an engine looks for more before the next poll. */
 const roomForMore = 250;

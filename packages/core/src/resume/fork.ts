@@ -9,6 +9,7 @@ import { issuesText, type SchemaIssue } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { checkWriter } from "../checkpoint/check-writer.ts";
 import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
+import { controlOf } from "../checkpoint/control.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
 import { restoreState, stateWriter } from "../checkpoint/saved-state.ts";
 import type { CheckpointWrite, Store } from "../checkpoint/store.ts";
@@ -104,13 +105,28 @@ interface Call {
 
 /** A checkpoint and those of the graphs around it that led there, outermost first. */
 async function callsFrom(store: Store, codec: Codec, thread: string, from: CheckpointRow): Promise<readonly Call[]> {
-  const { caller } = codec.decode(from.control) as Control;
-  const around = caller?.checkpoint === undefined ? undefined : await store.checkpoint(thread, caller.checkpoint);
-  if (around === undefined) {
-    if (caller?.checkpoint !== undefined) throw callerGone(thread, from.id, caller.checkpoint);
-    return [{ row: from, caller }];
-  }
+  const { caller } = controlOf(codec, from);
+  if (caller?.checkpoint === undefined) return [{ row: from, caller }];
+  const around = (await besideCopy(store, thread, from)) ?? (await store.checkpoint(thread, caller.checkpoint));
+  // What a migration was to write around it may not have been written, and the number be another's.
+  const isOther = from.source === "migration" && around !== undefined && branchOf(around) !== branchOf(from);
+  if (around === undefined || isOther) throw callerGone(thread, from.id, caller.checkpoint);
   return [...(await callsFrom(store, codec, thread, around)), { row: from, caller }];
+}
+
+/** What a fork has written with a copy of a checkpoint of an inner graph: the copy of the one around it, just before. */
+async function besideCopy(
+  store: Store,
+  thread: string,
+  { source, branch, id }: CheckpointRow,
+): Promise<CheckpointRow | undefined> {
+  if (source !== "fork") return undefined;
+  const around = await store.checkpoint(thread, id - 1);
+  return around?.source === "fork" && around.branch === branch.slice(0, branch.lastIndexOf("/")) ? around : undefined;
+}
+
+function branchOf({ branch }: CheckpointRow): string | undefined {
+  return branch.split("/")[0];
 }
 
 async function withEdit<Types extends GraphTypes>(

@@ -1,4 +1,5 @@
 /** `recover`: find the runs of dead processes, and go on with them. */
+import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
 import { optionNames } from "../base/options.ts";
 import { worldOf } from "../run/open.ts";
 import type { RunHandle } from "../run/options.ts";
@@ -22,7 +23,8 @@ const names = optionNames<RecoverOptions>({
 /**
  * Go on with the runs whose process has died, or whose engine has stopped, and begin what stands first in the queues of
  * threads that are at rest; all at once. What was parked because it did not fit its graph is tried again, and a run whose
- * process died again and again without coming to a new checkpoint is parked. Gives a handle for each. Throws `invalid_option`, `missing_store`, and what the store throws.
+ * process died again and again without coming to a new checkpoint is parked. Gives a handle for each; nobody has to wait for
+ * them: what fails is in the store and in the log. Throws `invalid_option`, `missing_store`, and what the store throws.
  */
 export async function recover(options: RecoverOptions): Promise<readonly RunHandle<object>[]> {
   checkServing("recover", options, names);
@@ -32,6 +34,7 @@ export async function recover(options: RecoverOptions): Promise<readonly RunHand
     launched: (handle) => handles.push(handle as RunHandle<object>),
   });
   const { store, parkAfter } = options;
+  const { log } = worldOf(options);
   const { queued, left, parked } = await findRuns(store, worldOf(options));
   /** One thread runs one thing after the other. */
   const atWork = new Map<string, Promise<unknown>>();
@@ -45,6 +48,11 @@ export async function recover(options: RecoverOptions): Promise<readonly RunHand
     if (caller === undefined) continue;
     const handle = continueRun(caller, row, parkAfter, atWork.get(row.thread));
     atWork.set(row.thread, handle.result);
+    handle.result.catch((error: unknown) => {
+      // Another process has come to it first.
+      if (isStatewrightError(error, "thread_busy")) return;
+      log("warn", "a run failed", { thread: row.thread, run: row.id, error: toErrorRecord(error) });
+    });
     handles.push(handle);
   }
   return handles;

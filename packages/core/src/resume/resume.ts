@@ -148,7 +148,7 @@ async function listedOf(session: Session, { store, interrupts }: Saved, answers:
   const keys = [...interrupts.values()].flatMap((row) => (isOpen(row) ? [row.key] : []));
   const isUnclear = keys.some((key, nth) => keys.indexOf(key) !== nth && Object.hasOwn(answers, key));
   if (!isUnclear) return new Set();
-  const listed = await store.questions({ thread, limit: interrupts.size });
+  const listed = await store.questions({ thread });
   return new Set(listed.flatMap((row) => (row.branch === branch ? [row.id] : [])));
 }
 

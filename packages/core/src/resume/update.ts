@@ -279,10 +279,13 @@ function withPending({ control, step }: Session, result: StepResult, pending: re
     return { ...task, input: inputs.length - 1 };
   });
   const added = result.tasks.filter(({ node, input }) => input !== undefined || !plain.has(node));
+  const { held = [], ...rest } = result;
+  const later = held.filter(({ node, sent }) => sent !== undefined || !plain.has(node));
   // Journal rows, questions and calls of inner graphs are found by the id of a task: none is given twice.
   const free = control.tasks.reduce((first, { id }) => Math.max(first, placeOfTask(id) + 1), control.free ?? 0);
   return {
-    ...result,
+    ...rest,
+    ...(later.length === 0 ? {} : { held: later }),
     tasks: [...kept, ...added.map((task, index) => ({ ...task, id: `${step}:${free + index}` }))],
     free: free + added.length,
     inputs,

@@ -11,7 +11,7 @@ import { jsonSchemaOf } from "../tool/model-tool.ts";
 import type { ToolResult } from "../tool/result.ts";
 import { argsDigest } from "./args-digest.ts";
 import { type CallAtWork, shownArgs } from "./call-at-work.ts";
-import { bestOf, type Elsewhere } from "./elsewhere.ts";
+import { aboutElsewhere, bestOf, type Elsewhere } from "./elsewhere.ts";
 import type { Saved } from "./session.ts";
 
 /** What becomes of such a call: a person is asked, what happened there counts here, or nothing does and it is made. */
@@ -26,17 +26,19 @@ export function meetElsewhere(
   args: string | undefined,
   others: readonly Elsewhere[],
 ): Met | undefined {
-  const found = bestOf(sameCalls(call, saved, args, others));
+  const same = sameCalls(call, saved, args, others);
+  const found = bestOf(same);
   if (found === undefined) return undefined;
   const result = resultThere(call, saved, found);
   if (result !== undefined && call.session.onceElsewhere === "reuse") return { kind: "happened", found, result };
   const { idempotencyKey, startedAt } = found.row;
   const { block, scope } = call;
-  const about = { callId: block.id, tool: block.name, args: shownArgs(call), idempotencyKey, startedAt };
+  const made = { callId: block.id, tool: block.name, args: shownArgs(call), idempotencyKey, startedAt };
   const asked = scope.consult({
     id: elsewhereQuestion(scope.task, call.key),
+    about: aboutElsewhere(same),
     key: inDoubtKey,
-    payload: { ...about, alreadyOn: found.branch, ...(result === undefined ? {} : { outcome: result }) },
+    payload: { ...made, alreadyOn: found.branch, ...(result === undefined ? {} : { outcome: result }) },
     schema: jsonSchemaOf(inDoubtAnswer),
   });
   if ("open" in asked) return { kind: "waiting", open: asked.open };

@@ -181,7 +181,12 @@ export async function commit(session: Session, result: StepResult, facts: Commit
   started?.tell();
   tellTaken(session, facts.letters ?? []);
   // What a model gave as arguments is saved as it is, since it is acted upon, and shown without secrets.
-  const saved = { changes: session.mask.hideUncommon(result.deltas), bytes: row?.bytes ?? 0, durationMs };
+  const saved = {
+    changes: session.mask.hideUncommon(result.deltas),
+    bytes: row?.bytes ?? 0,
+    // As it is read back later.
+    durationMs: row?.durationMs ?? durationMs,
+  };
   emit(
     session,
     {

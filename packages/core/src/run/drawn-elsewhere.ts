@@ -7,11 +7,15 @@ import { bestOf, type Elsewhere, onceElsewhere } from "./elsewhere.ts";
 import { isOfLostState } from "./fit.ts";
 import type { Saved, Session } from "./session.ts";
 
-/** Look for those that are about to start; nothing where there is nothing to look for. `found` holds what is known. */
+/**
+ * Look for those that are about to start; nothing where there is nothing to look for. `found` holds what is known. One that had
+ * started here is about to start again where `isDenied` says that it did not happen: another branch may have done it since.
+ */
 export function findElsewhere(
   session: Session,
   motion: Motion,
   found: Map<Work, Elsewhere | undefined>,
+  isDenied: (work: Work) => boolean,
 ): Promise<void> | undefined {
   const { saved } = session;
   if (saved === undefined) return undefined;
@@ -25,7 +29,7 @@ export function findElsewhere(
   return journals.then(async (others) => {
     for (const work of unknown) {
       const here = rowOf(session, work);
-      const begun = here !== undefined && (here.outcome !== undefined || inFlight(here));
+      const begun = here !== undefined && (here.outcome !== undefined || (inFlight(here) && !isDenied(work)));
       const at = motion.machines.get(work.owner);
       found.set(work, begun || at === undefined ? undefined : await sameOf(session, saved, work, at, others));
     }

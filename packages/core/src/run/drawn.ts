@@ -260,9 +260,26 @@ export function acceptedTypes(drawing: Drawing, motion: Motion): readonly string
     .filter((type) => !type.startsWith("xstate."));
 }
 
-/** Throws `event_refused` or `machine_failed` unless the root machine takes the event where it stands; nothing moves. */
+/**
+ * Throws `event_refused`, with the events that it accepts from outside, or `machine_failed` unless the root machine takes
+ * the event where it stands; nothing moves.
+ */
 export function checkAccepted(drawing: Drawing, motion: Motion, event: AnyEventObject): void {
-  kernelOf(drawing).step(rootOf(motion), event);
+  try {
+    kernelOf(drawing).step(rootOf(motion), event);
+  } catch (error) {
+    if (!isStatewrightError(error, "event_refused")) throw error;
+    const accepts = acceptedTypes(drawing, motion);
+    const { value } = rootOf(motion);
+    throw new StatewrightError("event_refused", {
+      what: `the machine "${drawing.machine.id}" in ${JSON.stringify(value)} does not accept "${event.type}"`,
+      next:
+        accepts.length === 0
+          ? "It accepts none until what is under way there has ended"
+          : `It accepts ${accepts.map((type) => `"${type}"`).join(", ")}`,
+      details: { value, event: event.type, accepts },
+    });
+  }
 }
 
 // One turn.

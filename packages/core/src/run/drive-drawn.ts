@@ -8,7 +8,7 @@ import { isPlainObject, type Json } from "../base/json.ts";
 import { plainObject } from "../base/plain-object.ts";
 import { issuesText, parseWith, type Schema } from "../base/schema.ts";
 import type { CheckpointRow } from "../checkpoint/checkpoint.ts";
-import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
+import type { EffectRow, InterruptRow } from "../checkpoint/journal.ts";
 import { type Drawing, leafNames, type MachineState } from "../compile/durable.ts";
 import { END } from "../define/edge.ts";
 import { inDoubtKey } from "../tool/approval.ts";
@@ -49,6 +49,7 @@ import type { RunResult } from "./options.ts";
 import type { State } from "./returns.ts";
 import { endOf, runRow, startOf } from "./run-facts.ts";
 import { emit, placeOf, type Session, stepsTaken, written } from "./session.ts";
+import { isForResume } from "./stopped.ts";
 import { checkStepLimit, drainOf } from "./supersteps.ts";
 import { hasTimerRows, timerChanges } from "./timer-rows.ts";
 import { unlessStopped } from "./unless-stopped.ts";
@@ -137,9 +138,11 @@ export async function driveDrawn(session: Session, drawing: Drawing, brought?: B
     if (brought !== undefined) await goOn(session, brought.rows);
     const motion = restore(drawing, session.state as MachineState, session.control);
     inspectStand(session, motion);
-    return await turns(desk, motion, brought?.event);
+    const result = await turns(desk, motion, brought?.event);
+    // A refused event is the caller's mistake, not the run's: the run has come to rest without it.
+    if (desk.refusal !== undefined) throw desk.refusal;
+    return result;
   } catch (error) {
-    // A refused event is the caller's mistake, not the run's.
     if (error === desk.refusal) throw error;
     close(desk);
     await startsTold(session);
@@ -163,6 +166,7 @@ interface Desk {
   /** What other branches have of promises that may happen once. */
   readonly elsewhere: Map<Work, Elsewhere | undefined>;
   failure: unknown;
+  /** Why the event that was brought was not taken. */
   refusal: StatewrightError | undefined;
   wake: (() => void) | undefined;
 }
@@ -183,13 +187,18 @@ async function turns(desk: Desk, motion: Motion, brought: AnyEventObject | undef
   for (;;) {
     if (session.saved?.thread.failure !== undefined) throw session.saved.thread.failure;
     if (desk.failure !== undefined) throw desk.failure;
-    if (session.abort.signal.aborted) {
+    if (session.control.tasks.length === 0) {
+      if (event !== undefined) desk.refusal = finished(session, event);
+      return completed(session);
+    }
+    // An event that was brought is taken, or refused: it stands nowhere else.
+    const { aborted, reason } = session.abort.signal;
+    if (aborted && (event === undefined || !isForResume(reason))) {
       close(desk);
       await startsTold(session);
-      return await unlessStopped(session, session.abort.signal.reason, () => cancelled(session));
+      return await unlessStopped(session, reason, () => cancelled(session));
     }
-    if (session.control.tasks.length === 0) return completed(session);
-    if (session.drain.aborted) {
+    if (session.drain.aborted && event === undefined) {
       if (!atWork(desk)) return await drained(desk);
       await woken(desk);
       continue;
@@ -205,12 +214,13 @@ async function turns(desk: Desk, motion: Motion, brought: AnyEventObject | undef
     if (event !== undefined) {
       const given = event;
       event = undefined;
-      const refusal = refusalOf(drawing, motion, given);
-      if (refusal !== undefined) return await refused(desk, motion, refusal);
+      // Too late, after the timers that were due: what they did is kept, and what they began goes on.
+      desk.refusal = refusalOf(drawing, motion, given);
+      if (desk.refusal !== undefined) continue;
       await turn(desk, motion, began, () => take(motion, "", given, moment));
       continue;
     }
-    const looking = findElsewhere(session, motion, desk.elsewhere);
+    const looking = findElsewhere(session, motion, desk.elsewhere, (work) => isDenied(desk, work));
     if (looking !== undefined) {
       await looking;
       continue;
@@ -330,6 +340,8 @@ async function commitTurn(session: Session, motion: Motion, turn: Turn, facts: T
   session.stepsOfRun = stepsOfRun;
   if (session.events.listening()) {
     const changes = session.mask.hideUncommon(deltas);
+    // As it is read back later.
+    const measured = { bytes: row?.bytes ?? 0, durationMs: row?.durationMs ?? durationMs };
     started?.tell();
     emit(
       session,
@@ -340,14 +352,13 @@ async function commitTurn(session: Session, motion: Motion, turn: Turn, facts: T
         nodes,
         next: done ? [END] : control.tasks.map(({ node }) => node),
         changes,
-        bytes: row?.bytes ?? 0,
-        durationMs,
+        ...measured,
       },
       place,
     );
     turn.moves.forEach(({ path, event, from, step }, index) => {
       // What the turn has saved stands at its first transition, which all others come from.
-      const saved = index === 0 ? { changes, bytes: row?.bytes ?? 0, durationMs } : nothingSaved;
+      const saved = index === 0 ? { changes, ...measured } : nothingSaved;
       emit(session, {
         type: "transition.taken",
         path: [name, ...path],
@@ -513,18 +524,6 @@ function completed(session: Session): RunResult<State> {
   return { status: "done", output: session.state["output"], ...endOf(session) };
 }
 
-/** An event that came too late, after the timers that were due: what they did is kept, the event is not taken. */
-async function refused(desk: Desk, motion: Motion, refusal: StatewrightError): Promise<never> {
-  const { session, drawing } = desk;
-  const { saved } = session;
-  if (saved !== undefined) {
-    const interrupts = [...[...saved.interrupts.values()].filter(isOpen), ...openEvents(session, drawing, motion)];
-    await written(session, saved, { run: runRow(session, "waiting"), interrupts, release: true });
-  }
-  desk.refusal = refusal;
-  throw refusal;
-}
-
 function momentOf(session: Session): Moment {
   return { step: session.step + 1, now: session.world.clock.now() };
 }
@@ -549,17 +548,18 @@ function refusalOf(drawing: Drawing, motion: Motion, event: AnyEventObject): Sta
 function checkEvent(session: Session, drawing: Drawing, event: AnyEventObject): void {
   if (event.type.startsWith("xstate."))
     throw invalidAnswer(session, event.type, "events of that name are the machine's own");
-  const place = placeOf(session);
-  if (session.control.tasks.length === 0) {
-    throw new StatewrightError("event_refused", {
-      what: `the machine "${session.plan.graph.name}" has finished and does not accept "${event.type}"`,
-      next: "A finished run accepts none",
-      place,
-      details: { event: event.type, accepts: [] },
-    });
-  }
+  if (session.control.tasks.length === 0) throw finished(session, event);
   const motion = restore(drawing, session.state as MachineState, session.control);
   if (dueTimer(motion, session.world.clock.now()) === undefined) checkAccepted(drawing, motion, event);
+}
+
+function finished(session: Session, event: AnyEventObject): StatewrightError {
+  return new StatewrightError("event_refused", {
+    what: `the machine "${session.plan.graph.name}" has finished and does not accept "${event.type}"`,
+    next: "A finished run accepts none",
+    place: placeOf(session),
+    details: { event: event.type, accepts: [] },
+  });
 }
 
 // Questions: which events may come, and what became of promises in doubt.
@@ -637,10 +637,22 @@ function answeredRow(session: Session, row: InterruptRow, value: unknown, by: st
 
 function answerAbout({ session, answers, elsewhere }: Desk, work: Work): ActorInDoubt | undefined {
   const found = elsewhere.get(work);
-  const row = found?.row ?? rowOf(session, work);
-  const asked = answers.get(doubtId(found, work));
+  return answerFor(session, found?.row ?? rowOf(session, work), answers.get(doubtId(found, work)));
+}
+
+/** Whether a person has said that a start on this branch came to nothing. */
+function isDenied({ session, answers }: Desk, work: Work): boolean {
+  return answerFor(session, rowOf(session, work), answers.get(doubtId(undefined, work)))?.happened === false;
+}
+
+/** The answer to a question, where it is about this very start. */
+function answerFor(
+  { saved }: Session,
+  row: EffectRow | undefined,
+  asked: InterruptRow | undefined,
+): ActorInDoubt | undefined {
   const text = row !== undefined && asked?.about === aboutStart(row) ? asked.answer : undefined;
-  return text === undefined ? undefined : (session.saved?.codec.decode(text) as ActorInDoubt);
+  return text === undefined ? undefined : (saved?.codec.decode(text) as ActorInDoubt);
 }
 
 function invalidAnswer(session: Session, name: string, why: string): StatewrightError {

@@ -54,7 +54,7 @@ export async function earlierState(
     effects: [],
     questions: [],
     calls: [],
-    done: false,
+    written: undefined,
   };
   const moved = migrate(stand, leading, plan, codec);
   const misfits = misfitsOf(moved, codec);

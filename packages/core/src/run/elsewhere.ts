@@ -89,7 +89,15 @@ async function readJournals(
   return found;
 }
 
-/** Of what stands for the same effect the best: what has an outcome, before what has only started. */
+/** Of what stands for the same effect the best: what has an outcome, before what has only started; of starts the last, before which the others were asked about. */
 export function bestOf(found: readonly Elsewhere[]): Elsewhere | undefined {
-  return found.find(({ row }) => row.outcome !== undefined) ?? found[0];
+  const [first, ...others] = found;
+  if (first === undefined) return undefined;
+  const last = others.reduce((one, other) => (other.row.startedAt >= one.row.startedAt ? other : one), first);
+  return found.find(({ row }) => row.outcome !== undefined) ?? last;
+}
+
+/** What a question about them is about: an answer to it counts for no start that came later, and for no outcome that came since. */
+export function aboutElsewhere(found: readonly Elsewhere[]): string {
+  return found.map(({ line, row: { state, startedAt } }) => `${line} ${state} ${startedAt}`).join(", ");
 }

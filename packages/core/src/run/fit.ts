@@ -219,9 +219,9 @@ function ofQuestion(stand: Stand, codec: Codec, row: InterruptRow): readonly Mis
   if (node.tools !== undefined) {
     if (row.about === undefined && asked.key !== inDoubtKey)
       return misfit("question", "was asked by its body, and the node is a tool node now");
-  } else if (row.about !== undefined)
-    return misfit("question", "is about a tool call, and the node calls no tools any more");
-  else if (!isStartInDoubt(row)) {
+  } else if (!isStartInDoubt(row)) {
+    if (row.about !== undefined)
+      return misfit("question", "is about a tool call, and the node calls no tools any more");
     if (declared === undefined || node.policy.asks?.includes(asked.key) === false)
       return misfit(
         "question",

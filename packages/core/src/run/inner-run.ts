@@ -6,8 +6,9 @@
 import { isStatewrightError, located } from "../base/errors.ts";
 import { deepFreeze } from "../base/json.ts";
 import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
+import { controlOf } from "../checkpoint/control.ts";
 import { isOpen } from "../checkpoint/journal.ts";
-import { initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
+import { checkMessages, initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
 import type { GraphDefinition, SubgraphRecord } from "../define/graph.ts";
@@ -216,7 +217,8 @@ export async function loadInner(
   const { store, codec, claim, thread, interrupts } = outer.saved;
   const id = outer.run.thread;
   const head = await store.head(id, line);
-  const before = head ?? (persistence === "kept" ? await keptBefore(store, id, outer.line, node) : undefined);
+  const before =
+    head ?? (persistence === "kept" ? await keptBefore({ store, codec, thread: id }, outer.line, node) : undefined);
   const rows = before === undefined ? [] : await store.state(id, before.id);
   const effects = head === undefined ? [] : await store.effects(id, line, head.step);
   const saved: Saved = {
@@ -233,11 +235,12 @@ export async function loadInner(
     flushing: false,
   };
   const state = Object.freeze(restoreState(channels, codec, rows));
+  checkMessages(channels, state);
   return {
     ...fresh,
     saved,
     state,
-    control: head === undefined ? controlLeft(codec, before) : (deepFreeze(codec.decode(head.control)) as Control),
+    control: head === undefined ? controlLeft(codec, before) : deepFreeze(controlOf(codec, head)),
     step: before?.step ?? -1,
   };
 }
@@ -245,7 +248,7 @@ export async function loadInner(
 /** On a branch that was forked since, nothing goes on of what stands on the line of the other: what was pending there is over. */
 function controlLeft(codec: Codec, before: CheckpointRow | undefined): Control {
   if (before === undefined) return emptyControl;
-  const { tasks } = deepFreeze(codec.decode(before.control)) as Control;
+  const { tasks } = deepFreeze(controlOf(codec, before));
   return tasks.length === 0 ? emptyControl : { ...emptyControl, tasks };
 }
 

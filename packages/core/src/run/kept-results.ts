@@ -2,7 +2,7 @@
  * Results that the store could not take, as when the disk is full: they stay in memory, and whoever takes the thread next in
  * this process writes them before anything else. So a `once` effect that has ended is not in doubt for want of room.
  */
-import type { StatewrightError } from "../base/errors.ts";
+import { isStatewrightError, type StatewrightError } from "../base/errors.ts";
 import type { EffectRow } from "../checkpoint/journal.ts";
 import type { Claim, Store } from "../checkpoint/store.ts";
 import type { ArtifactWrite } from "../tool/artifact.ts";
@@ -91,7 +91,8 @@ export async function writeKept(store: Store, thread: string, { epoch, nextSeq }
       left.delete(line);
     }
   } catch (error) {
-    keepResults(store, thread, { epoch, lines: left });
+    // Who has taken the thread in between goes on without them, and may do again what they tell of.
+    if (!isStatewrightError(error, "fenced")) keepResults(store, thread, { epoch, lines: left });
     throw error;
   }
 }

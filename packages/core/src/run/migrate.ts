@@ -6,22 +6,21 @@ import { describeThrown, StatewrightError } from "../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
 import { issuesText } from "../base/schema.ts";
 import type { Control, Task } from "../checkpoint/checkpoint.ts";
-import { type EffectRow, type InterruptRow, isOpen } from "../checkpoint/journal.ts";
+import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import { initialState } from "../checkpoint/saved-state.ts";
 import { executingValue } from "../compile/machine.ts";
 import { type Migration, nameOf } from "../compile/migration.ts";
 import { type Plan, planOf } from "../compile/plan.ts";
 import { graphOfTool } from "../define/graph-tool.ts";
 import { innerGraphOf } from "../define/inner-graph.ts";
-import type { Message } from "../model/message.ts";
-import { type Codec, encodeAround } from "../state/codec.ts";
+import type { Codec } from "../state/codec.ts";
 import { inDoubtKey } from "../tool/approval.ts";
 import { byMigration } from "./fit.ts";
 import { renamedMachine } from "./migrate-drawn.ts";
+import { renamedEffect, renamedTools } from "./migrate-names.ts";
 import { isStartInDoubt } from "./once.ts";
-import { callSegment, openCalls } from "./open-calls.ts";
-import type { State, TaskOutcome } from "./returns.ts";
-import { taskKey } from "./session.ts";
+import { callSegment, isWithinCall } from "./open-calls.ts";
+import type { State } from "./returns.ts";
 import type { InnerCall, Stand } from "./stand.ts";
 
 /** Where a thread stands after migrations, and where it stood before. Journal and questions are in the same order in both. */
@@ -74,7 +73,7 @@ function moveTo(
     const name = node(before);
     const subgraph = plan.nodes.get(name)?.subgraph;
     const moved =
-      subgraph === undefined || within.done
+      subgraph === undefined
         ? within
         : moveTo(
             within,
@@ -107,7 +106,7 @@ function moveTo(
     control,
     state: renamedCalls === undefined ? state : Object.freeze({ ...state, messages: renamedCalls }),
     given: renamedCalls === undefined ? given : new Set([...given, "messages"]),
-    effects: stand.effects.map((row) => renamedEffect(row, stand.control, node, tools, codec)),
+    effects: stand.effects.map((row) => renamedEffect(row, stand.control, { node, tools, codec })),
     isOther:
       stand.isOther ||
       migration !== undefined ||
@@ -230,62 +229,6 @@ function failed(
   });
 }
 
-/** The conversation with the open calls under their new names; undefined when none of them has one. */
-function renamedTools(
-  plan: Plan,
-  { tasks }: Control,
-  state: State,
-  tools: Readonly<Record<string, string>>,
-): readonly Message[] | undefined {
-  const talks = plan.graph.state.channels["messages"]?.kind === "messages";
-  if (!talks || !tasks.some(({ node }) => plan.nodes.get(node)?.tools !== undefined)) return undefined;
-  const messages = state["messages"] as readonly Message[];
-  const renamed = openCalls(messages).calls.filter(({ block }) => Object.hasOwn(tools, block.name));
-  const open = new Set(renamed.map(({ block }) => block.id));
-  if (open.size === 0) return undefined;
-  const last = messages.findLastIndex(({ role }) => role === "assistant");
-  return deepFreeze(
-    messages.map((message, index) =>
-      index !== last || message.role !== "assistant"
-        ? message
-        : {
-            ...message,
-            content: message.content.map((block) =>
-              block.type === "call" && open.has(block.id) ? { ...block, name: tools[block.name] ?? block.name } : block,
-            ),
-          },
-    ),
-  );
-}
-
-function renamedEffect(
-  row: EffectRow,
-  { tasks }: Control,
-  node: (name: string) => string,
-  tools: Readonly<Record<string, string>>,
-  codec: Codec,
-): EffectRow {
-  if (row.kind === "tool") return Object.hasOwn(tools, row.name) ? { ...row, name: tools[row.name] ?? row.name } : row;
-  if (row.kind !== "task") return row;
-  const name = tasks.some(({ id }) => id === row.task) ? node(row.name) : row.name;
-  const outcome = renamedLeads(row, node, codec);
-  if (name === row.name && outcome === row.outcome) return row;
-  return { ...row, name, ...(outcome === undefined ? {} : { outcome }) };
-}
-
-/** Where the recorded result of a task leads, under the new names. */
-function renamedLeads(
-  { key, state, outcome }: EffectRow,
-  node: (name: string) => string,
-  codec: Codec,
-): string | undefined {
-  if (key !== taskKey || state !== "ok" || outcome === undefined) return outcome;
-  const recorded = codec.decode(outcome) as TaskOutcome;
-  if (recorded.leads.every(({ target }) => node(target) === target)) return outcome;
-  const leads = recorded.leads.map((lead) => ({ ...lead, target: node(lead.target) }));
-  return encodeAround(codec, { ...recorded, leads } satisfies TaskOutcome, "a recorded result");
-}
-
 // Questions stand with the outermost graph, under the nodes that lead to who asked.
 
 function renamedQuestion(row: InterruptRow, migration: Migration): InterruptRow {
@@ -293,10 +236,17 @@ function renamedQuestion(row: InterruptRow, migration: Migration): InterruptRow 
   const path = row.node.split(".");
   const asked = path[path.length - 1] ?? "";
   const own = row.key.slice(row.node.length - asked.length);
+  const places = row.id.split("/");
   let at: Migration | undefined = migration;
   const nodes = path.map((name, index) => {
+    const isAsker = index === path.length - 1;
+    if (!isAsker && isWithinCall({ withinId: places[index] ?? "" })) {
+      const tool = at?.tools[name] ?? name;
+      at = undefined;
+      return tool;
+    }
     const renamed = at?.nodes[name] ?? name;
-    if (index < path.length - 1) at = at?.inner[name];
+    if (!isAsker) at = at?.inner[name];
     return renamed;
   });
   const isDeclared = row.about === undefined && own !== inDoubtKey && !isStartInDoubt(row);

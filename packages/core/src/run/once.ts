@@ -10,8 +10,8 @@ import { planOf } from "../compile/plan.ts";
 import { goto } from "../define/command.ts";
 import { inDoubtKey, type NodeInDoubtAnswer, nodeInDoubtAnswer } from "../tool/approval.ts";
 import { jsonSchemaOf } from "../tool/model-tool.ts";
-import { bestOf, type Elsewhere, onceElsewhere } from "./elsewhere.ts";
-import { callOff } from "./journal.ts";
+import { aboutElsewhere, bestOf, type Elsewhere, onceElsewhere } from "./elsewhere.ts";
+import { aboutStart, callOff } from "./journal.ts";
 import type { TaskOutcome } from "./returns.ts";
 import type { TaskScope } from "./scope.ts";
 import { journalKey, placeOf, recordNow, type Saved, type Session, taskKey } from "./session.ts";
@@ -28,29 +28,40 @@ export async function runOnce(
 ): Promise<TaskOutcome> {
   const row = saved.journal.get(journalKey(session.step, scope.task.id, taskKey));
   if (row !== undefined && (row.state === "error" || inFlight(row))) {
-    const asked = ask(scope, row.attempts, doubt(session, scope.task, row));
+    const about = `${session.run.branch} ${aboutStart(row)}`;
+    const asked = ask(scope, row.attempts, about, doubt(session, scope.task, row));
     if ("open" in asked) return scope.suspend([asked.open]);
     if (asked.happened) return read(returnedOf(asked));
-  } else {
-    const journals = onceElsewhere(session, saved);
-    const found = journals === undefined ? undefined : bestOf((await journals).filter(isOf(session, scope.task)));
-    if (found !== undefined) {
-      const outcome = await outcomeOf(session, saved, found);
-      if (outcome !== undefined && session.onceElsewhere === "reuse") return outcome;
-      const asked = ask(scope, 0, { ...doubt(session, scope.task, found.row), ...there(saved, found) });
-      if ("open" in asked) return scope.suspend([asked.open]);
-      const told = asked.update !== undefined || asked.goto !== undefined;
-      if (asked.happened) return outcome === undefined || told ? read(returnedOf(asked)) : outcome;
-    }
+  }
+  // Also where it is known that it did not happen here: another branch may have done it since.
+  const journals = onceElsewhere(session, saved);
+  const others = journals === undefined ? [] : (await journals).filter(isOf(session, scope.task));
+  const found = bestOf(others);
+  if (found !== undefined) {
+    const outcome = await outcomeOf(session, saved, found);
+    if (outcome !== undefined && session.onceElsewhere === "reuse") return outcome;
+    const payload = { ...doubt(session, scope.task, found.row), ...there(saved, found) };
+    const asked = ask(scope, 0, aboutElsewhere(others), payload);
+    if ("open" in asked) return scope.suspend([asked.open]);
+    const told = asked.update !== undefined || asked.goto !== undefined;
+    if (asked.happened) return outcome === undefined || told ? read(returnedOf(asked)) : outcome;
   }
   if (!(await saveStart(session, saved, scope, (row?.attempts ?? 0) + 1))) return new Promise(() => undefined);
   return read(await body());
 }
 
-/** Each start has a question of its own: that the first did not happen says nothing of the second. Number 0 is another branch's. */
-function ask(scope: TaskScope, start: number, payload: unknown): NodeInDoubtAnswer | { readonly open: InterruptRow } {
+/**
+ * Each start has a question of its own: that the first did not happen says nothing of the second. Number 0 is another branch's.
+ * `about` tells starts of one number apart: a fork takes answers over, and another branch may have started it since.
+ */
+function ask(
+  scope: TaskScope,
+  start: number,
+  about: string,
+  payload: unknown,
+): NodeInDoubtAnswer | { readonly open: InterruptRow } {
   const id = `${scope.task.id}/start${start}:${inDoubtKey}`;
-  const asked = scope.consult({ id, key: inDoubtKey, payload, schema: jsonSchemaOf(nodeInDoubtAnswer) });
+  const asked = scope.consult({ id, about, key: inDoubtKey, payload, schema: jsonSchemaOf(nodeInDoubtAnswer) });
   return "open" in asked ? asked : (asked.answer as NodeInDoubtAnswer);
 }
 

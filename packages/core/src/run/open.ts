@@ -11,8 +11,9 @@ import { issuesText, parseWith } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { Control, RunRow } from "../checkpoint/checkpoint.ts";
+import { controlOf } from "../checkpoint/control.ts";
 import type { EventRow } from "../checkpoint/event.ts";
-import { initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
+import { checkMessages, initialState, restoreState, stateWriter } from "../checkpoint/saved-state.ts";
 import type { Claim, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { executingValue } from "../compile/machine.ts";
@@ -232,7 +233,7 @@ async function load(
   const { head } = claim;
   const left = takeLeft(store, base.plan, codec, thread, claim);
   const rows = head === undefined || left !== undefined ? [] : await store.state(thread, head.id);
-  const control = head === undefined ? emptyControl : (deepFreeze(codec.decode(head.control)) as Control);
+  const control = head === undefined ? emptyControl : deepFreeze(controlOf(codec, head));
   const effects =
     head === undefined || control.tasks.length === 0 ? [] : await store.effects(thread, claim.branch, head.step);
   const interrupts =
@@ -266,6 +267,7 @@ async function load(
       ? goingOn(claim.run, claim, graph.version, opening.recovers === true)
       : freshRun(opening, base.world, claim.branch);
   const state = left?.state ?? Object.freeze(restoreState(channels, codec, rows));
+  if (left === undefined) checkMessages(channels, state);
   return {
     ...base,
     run,

@@ -156,6 +156,7 @@ export interface EventsOptions {
 
 /** A run at work. */
 export interface RunHandle<State, Output = unknown> {
+  /** Of the run that it is to begin; where one is there already under its key, `run` of the result is that one's. */
   readonly id: string;
   readonly thread: string;
   /** How it ends; rejects with the run's error. */

@@ -43,11 +43,12 @@ export interface RunHost {
 /** A caller with a store. */
 export type SavingCaller = Caller & { readonly options: { readonly store: Store } };
 
-/** Do the work of a run; whoever stands behind it comes next. */
+/** Do the work of a run; whoever stands behind it comes next, unless it is still first in line itself after a failure. */
 export async function holding(
   session: Session,
   caller: Caller,
   work: () => Promise<RunResult<State>>,
+  isStillFirst: (error: unknown) => boolean = () => false,
 ): Promise<RunResult<State>> {
   const { saved, run, stop, inbox } = session;
   if (saved === undefined) return work();
@@ -62,9 +63,13 @@ export async function holding(
     const result = await work();
     look = saved.thread.queued > 0 || inLine.size > 0;
     return result;
+  } catch (error) {
+    look = !isStillFirst(error);
+    throw error;
   } finally {
     if (atWork.get(run.thread) === mine) atWork.delete(run.thread);
     if (look) void takeUp(caller, store, run.thread);
+    else leaveLine(store, run.thread);
   }
 }
 
@@ -193,6 +198,8 @@ function launchQueued(caller: SavingCaller, row: RunRow): RunHandle<unknown> {
     beginQueued(caller, row, events, stops, () => outcomeNow(caller, row), mine),
   );
   handle.result.catch((error: unknown) => {
+    // Another process has begun it, and tells how it ends.
+    if (isStatewrightError(error, "thread_busy")) return;
     const fields = { thread: row.thread, run: row.id, error: toErrorRecord(error) };
     world.log("warn", "a run that was taken up from the queue failed", fields);
   });
@@ -250,7 +257,8 @@ async function beginQueued(
       makesWay ||= turn === "ended" || turn === "later";
       if (typeof turn === "string") continue;
       const { session, saved } = turn;
-      result = holding(session, caller, () => beginOrDrop(session, saved, row, options.migrations));
+      const work = (): Promise<RunResult<State>> => beginOrDrop(session, saved, row, options.migrations);
+      result = holding(session, caller, work, (error) => isKeptByStore(error) && hasNotBegun(session, saved));
     }
   } catch (error) {
     makesWay ||= isStatewrightError(error, "graph_changed") && (await dropStray(caller, store, row));
@@ -261,8 +269,22 @@ async function beginQueued(
     if (result === undefined && makesWay) void takeUp(caller, store, thread);
     else if (result === undefined) leaveLine(store, thread);
   }
-  if (result !== undefined) return await result;
+  if (result !== undefined) return await unlessTakenBack(caller, row, result);
   return await (isBusyHere(store, thread) && !isStopped() ? later() : outcomeNow(caller, row));
+}
+
+/** What a run comes to whose turn has come; one that was taken out of the queue just before its first write was cancelled there. */
+async function unlessTakenBack(
+  caller: SavingCaller,
+  row: RunRow,
+  result: Promise<RunResult<State>>,
+): Promise<RunResult<State>> {
+  try {
+    return await result;
+  } catch (error) {
+    if (isStatewrightError(error, "run_exists")) return await outcomeNow(caller, row);
+    throw error;
+  }
 }
 
 /**
@@ -333,12 +355,21 @@ async function beginOrDrop(
     }
     return await beginAndDrive(session, input);
   } catch (error) {
-    if (session.step === (saved.claim.head?.step ?? -1) && isStatewrightError(error) && error.kind !== "store") {
+    if (hasNotBegun(session, saved) && isStatewrightError(error) && error.kind !== "store") {
       const ended = { at: world.clock.now(), reason: error.message };
       if (await saved.store.dequeue(row.thread, row.id, ended)) saved.thread.queued -= 1;
     }
     throw error;
   }
+}
+
+function hasNotBegun({ step }: Session, { claim }: Saved): boolean {
+  return step === (claim.head?.step ?? -1);
+}
+
+/** What the store cannot read or take now: trying again at once would fail at once. */
+function isKeptByStore(error: unknown): boolean {
+  return isStatewrightError(error) && error.kind === "store" && error.code !== "fenced";
 }
 
 /** The outcome of a run as the store has it now; its end, where it is at work here. */

@@ -4,6 +4,7 @@
  */
 import { deepFreeze } from "../base/json.ts";
 import type { CheckpointRow, Control, Task } from "../checkpoint/checkpoint.ts";
+import { controlOf } from "../checkpoint/control.ts";
 import type { EffectRow, InterruptRow } from "../checkpoint/journal.ts";
 import { restoreState } from "../checkpoint/saved-state.ts";
 import type { Store } from "../checkpoint/store.ts";
@@ -34,8 +35,8 @@ export interface Stand {
   /** Questions of the step; those of the graphs inside stand with the outermost. */
   readonly questions: readonly InterruptRow[];
   readonly calls: readonly InnerCall[];
-  /** A migration that was cut short has brought this line to the newest graph already. */
-  readonly done: boolean;
+  /** What a migration that was cut short has written of this line: it is not written again. */
+  readonly written: CheckpointRow | undefined;
 }
 
 /** A graph inside: of a node, at work for a pending task or kept for the next call; or of a tool, at work for a call. */
@@ -82,7 +83,7 @@ async function read(source: StandSource, plan: Plan, where: Where, leading: Lead
   const { store, codec, thread } = source;
   const { line, path, head } = where;
   const rows = await store.state(thread, head.id);
-  const control = deepFreeze(codec.decode(head.control)) as Control;
+  const control = deepFreeze(controlOf(codec, head));
   const isPending = control.tasks.length > 0;
   const own = head.branch === line;
   const state = Object.freeze(restoreState(plan.graph.state.channels, codec, rows));
@@ -104,7 +105,7 @@ async function read(source: StandSource, plan: Plan, where: Where, leading: Lead
             ...(await toolCallsOf(source, plan, where, control, state)),
           ]
         : [],
-    done: false,
+    written: undefined,
   };
 }
 
@@ -124,7 +125,7 @@ async function callsOf(
   const calls: InnerCall[] = [];
   const kept = [...plan.nodes.values()].filter(({ subgraph }) => subgraph?.persistence === "kept");
   for (const { name } of kept) {
-    const before = (await store.head(thread, `${line}/${name}`)) ?? (await keptBefore(store, thread, line, name));
+    const before = (await store.head(thread, `${line}/${name}`)) ?? (await keptBefore(source, line, name));
     if (before !== undefined) calls.push(await callOf(source, plan, { line, path }, name, before, control, leading));
   }
   for (const task of control.tasks) {
@@ -176,7 +177,7 @@ async function callOf(
   leading: Leading | undefined,
 ): Promise<InnerCall> {
   const { store, codec, thread } = source;
-  const { caller } = codec.decode(head.control) as Control;
+  const { caller } = controlOf(codec, head);
   const task = tasks.find(({ id }) => id === caller?.task && head.branch.startsWith(`${outer.line}/`));
   const subgraph = plan.nodes.get(node)?.subgraph;
   const isSame =
@@ -186,14 +187,27 @@ async function callOf(
   const path = [...outer.path, node];
   const line = `${outer.line}/${subgraph.persistence === "kept" ? node : (task?.id ?? node)}`;
   const within = leading === undefined ? undefined : innerOf(leading, node, task);
-  const there = within === undefined ? undefined : await store.head(thread, within.line);
-  if (within !== undefined && there !== undefined) {
-    const writer = await store.writtenBy(thread, there.id);
-    const at = { line: within.line, path, head: there };
-    if (sameWriter(writer, within.writer))
-      return { node, task, stand: { ...(await read(source, within.plan, at, undefined)), done: true } };
-  }
-  return { node, task, stand: await read(source, planOf(subgraph.graph), { line, path, head }, within) };
+  const written = within === undefined ? undefined : await broughtThere(source, within);
+  if (within === undefined || written === undefined)
+    return { node, task, stand: await read(source, planOf(subgraph.graph), { line, path, head }, within) };
+  // Where it stood before says which graphs are inside it: a migration that was cut short may not have come to those.
+  const { source: by, parent } = written;
+  const before = by === "migration" && parent !== undefined ? await store.checkpoint(thread, parent) : undefined;
+  const stand =
+    before === undefined
+      ? await read(source, within.plan, { line: within.line, path, head: written }, undefined)
+      : await read(source, planOf(subgraph.graph), { line, path, head: before }, within);
+  return { node, task, stand: { ...stand, written } };
+}
+
+/** The newest checkpoint of a line that is there already. */
+async function broughtThere(
+  { store, thread }: StandSource,
+  { line, writer }: Leading,
+): Promise<CheckpointRow | undefined> {
+  const there = await store.head(thread, line);
+  if (there === undefined) return undefined;
+  return sameWriter(await store.writtenBy(thread, there.id), writer) ? there : undefined;
 }
 
 /** Where the migrations lead for a graph inside. */

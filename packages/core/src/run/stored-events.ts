@@ -1,6 +1,7 @@
 /** Durable events read from the store: the same events that were told when they became true. */
-import { deepFreeze } from "../base/json.ts";
-import type { Control } from "../checkpoint/checkpoint.ts";
+import { StatewrightError } from "../base/errors.ts";
+import { deepFreeze, isPlainObject } from "../base/json.ts";
+import { controlOf } from "../checkpoint/control.ts";
 import { deltaOf } from "../checkpoint/saved-state.ts";
 import type { CheckpointWithDeltas, Store, StoredEvent } from "../checkpoint/store.ts";
 import { END } from "../define/edge.ts";
@@ -33,11 +34,24 @@ export async function* storedEvents(
 function eventOf(codec: Codec, stored: StoredEvent): RunEvent {
   if ("checkpoint" in stored) return committed(codec, stored.checkpoint);
   const { seq, at, text } = stored.fact;
-  return { ...(deepFreeze(codec.decode(text)) as FactBody), seq, at };
+  const body = codec.decode(text);
+  if (!isFactBody(body)) throw noFact(seq);
+  return { ...deepFreeze(body), seq, at };
+}
+
+function isFactBody(data: unknown): data is FactBody {
+  return isPlainObject(data) && typeof data["type"] === "string";
+}
+
+function noFact(seq: number): StatewrightError {
+  return new StatewrightError("store_corrupt", {
+    what: `what stands there as the event ${seq} is none`,
+    next: "Restore the file from a backup, or read on from the next number",
+  });
 }
 
 function committed(codec: Codec, row: CheckpointWithDeltas): RunEvent {
-  const { tasks, caller } = codec.decode(row.control) as Control;
+  const { tasks, caller } = controlOf(codec, row);
   const next = [...new Set(tasks.map(({ node }) => node))];
   return {
     type: "step.committed",

@@ -207,8 +207,11 @@ async function writeMigration(taking: TakingOver, to: Migrated): Promise<Claim> 
   let { nextSeq: seq, nextCheckpoint: id } = claim;
   let head = claim.head;
   const at = world.clock.now();
-  for (const each of linesOf(to)) {
-    const { row, deltas } = checkpointOf(each, codec, { id, seq, at });
+  const lines = linesOf(to);
+  const ids = new Map(lines.map(({ stand }, nth) => [stand, id + nth]));
+  for (const { stand: each, around } of lines) {
+    const caller = around && (ids.get(around) ?? around.written?.id);
+    const { row, deltas } = checkpointOf(each, codec, { id, seq, at, caller });
     const isOutermost = each === to;
     await committed(store, {
       thread,
@@ -242,11 +245,20 @@ async function writeMigration(taking: TakingOver, to: Migrated): Promise<Claim> 
   return { ...claim, nextSeq: seq, nextCheckpoint: id, head };
 }
 
+/** A line that is to be written, and the one around it. */
+interface LineToWrite {
+  readonly stand: Migrated;
+  readonly around: Migrated | undefined;
+}
+
 /** Outer lines before those inside them, which the store makes only then; the branch, which is there, comes last. */
-function linesOf(to: Migrated): readonly Migrated[] {
-  const inside = (at: Migrated): readonly Migrated[] =>
-    at.inner.flatMap(({ stand }) => (stand.done ? [] : [...(stand.isOther ? [stand] : []), ...inside(stand)]));
-  return [...inside(to), to];
+function linesOf(to: Migrated): readonly LineToWrite[] {
+  const inside = (around: Migrated): readonly LineToWrite[] =>
+    around.inner.flatMap(({ stand }) => [
+      ...(stand.isOther && stand.written === undefined ? [{ stand, around }] : []),
+      ...inside(stand),
+    ]);
+  return [...inside(to), { stand: to, around: undefined }];
 }
 
 interface Written {
@@ -254,10 +266,18 @@ interface Written {
   readonly changes: Readonly<Record<string, Delta>>;
 }
 
+/** Where a checkpoint of a migration stands; `caller` is the one of the line around it, from which a fork takes both. */
+interface Numbered {
+  readonly id: number;
+  readonly seq: number;
+  readonly at: number;
+  readonly caller: number | undefined;
+}
+
 function checkpointOf(
   { origin, line, plan, control, state, given }: Migrated,
   codec: Codec,
-  { id, seq, at }: { readonly id: number; readonly seq: number; readonly at: number },
+  { id, seq, at, caller }: Numbered,
 ): { readonly row: CheckpointRow; readonly deltas: Written } {
   const { head } = origin;
   const { channels } = plan.graph.state;
@@ -276,13 +296,18 @@ function checkpointOf(
     parent: head.id,
     source: "migration",
     nodes: [],
-    control: encodeAround(codec, control satisfies Control, "the control state"),
+    control: encodeAround(codec, calledFrom(control, caller), "the control state"),
     at,
     durationMs: 0,
     seq,
     bytes: rows.reduce((sum, { text }) => sum + text.length, 0),
   };
   return { row, deltas: { rows, changes } };
+}
+
+function calledFrom(control: Control, checkpoint: number | undefined): Control {
+  const { caller } = control;
+  return caller === undefined || checkpoint === undefined ? control : { ...control, caller: { ...caller, checkpoint } };
 }
 
 /** Journal rows under other names; a line under another name takes all of them along. */

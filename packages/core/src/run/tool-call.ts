@@ -127,7 +127,8 @@ export async function runToolCall(
   const effect = tool.spec.client === true ? "pure" : tool.graph === undefined ? tool.spec.effect : "idempotent";
   const { saved } = session;
   const args = effect === "once" && saved !== undefined ? argsDigest(session.codec, call.toolCall.args) : undefined;
-  if (effect === "once" && saved !== undefined && (known === undefined || !inFlight(known))) {
+  // Also where it had started here: another branch may have made it since.
+  if (effect === "once" && saved !== undefined && doubt?.happened !== true) {
     const journals = onceElsewhere(session, saved);
     const met = journals === undefined ? undefined : meetElsewhere(call, saved, args, await journals);
     if (met?.kind === "waiting") return asks(call, met.open);

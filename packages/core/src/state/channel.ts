@@ -261,17 +261,21 @@ function appendAll(current: unknown, writes: readonly unknown[]): Folded {
 }
 
 function mergeAll(current: unknown, writes: readonly unknown[]): Folded {
-  const merged = new Map(Object.entries(current as Record<string, unknown>));
+  const merged: Record<string, unknown> = { ...(current as Record<string, unknown>) };
   const patches: { op: "add" | "remove"; path: readonly [string]; value?: unknown }[] = [];
   for (const [key, item] of (writes as readonly (readonly [string, unknown][])[]).flat()) {
     if (item === undefined) {
-      if (merged.delete(key)) patches.push({ op: "remove", path: [key] });
+      if (!Object.hasOwn(merged, key)) continue;
+      delete merged[key];
+      patches.push({ op: "remove", path: [key] });
       continue;
     }
-    merged.set(key, item);
+    if (key === "__proto__")
+      Object.defineProperty(merged, key, { value: item, enumerable: true, configurable: true, writable: true });
+    else merged[key] = item;
     patches.push({ op: "add", path: [key], value: item });
   }
-  return { value: Object.freeze(Object.fromEntries(merged)), delta: { kind: "patch", patches } };
+  return { value: Object.freeze(merged), delta: { kind: "patch", patches } };
 }
 
 function upsertAll(current: unknown, writes: readonly unknown[]): Folded {

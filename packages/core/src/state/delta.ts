@@ -20,6 +20,7 @@ export type Delta =
 export function applyDelta(current: unknown, delta: Delta): unknown {
   switch (delta.kind) {
     case "append":
+      if (!isList(current ?? [])) throw unfit();
       return Object.freeze([...((current ?? []) as readonly unknown[]), ...deepFreeze(delta.items)]);
     case "replace":
       return deepFreeze(delta.value);
@@ -46,9 +47,14 @@ function patched(value: unknown, patch: Patch, depth: number, copies: Set<object
   const copy = copyOf(value, copies);
   const last = depth === patch.path.length - 1;
   if (Array.isArray(copy)) {
+    if (last && key === "length") {
+      if (!isPlace(patch.value, copy.length)) throw unfit();
+      copy.length = patch.value;
+      return copy;
+    }
     const index = Number(key);
+    if (!isPlace(index, copy.length)) throw unfit();
     if (!last) copy[index] = patched(copy[index], patch, depth + 1, copies);
-    else if (key === "length") copy.length = Number(patch.value);
     else if (patch.op === "replace") copy[index] = deepFreeze(patch.value);
     else if (patch.op === "add") copy.splice(index, 0, deepFreeze(patch.value));
     else copy.splice(index, 1);
@@ -62,12 +68,7 @@ function patched(value: unknown, patch: Patch, depth: number, copies: Set<object
 }
 
 function copyOf(value: unknown, copies: Set<object>): unknown[] | Record<string, unknown> {
-  if (!Array.isArray(value) && !isPlainObject(value)) {
-    throw new StatewrightError("store_corrupt", {
-      what: "a saved change does not fit the value that it changes",
-      next: "Restore the file from a backup, or fork from the last good checkpoint",
-    });
-  }
+  if (!Array.isArray(value) && !isPlainObject(value)) throw unfit();
   if (copies.has(value)) return value;
   const copy = Array.isArray(value) ? value.slice() : likeOf(value);
   copies.add(copy);
@@ -77,4 +78,20 @@ function copyOf(value: unknown, copies: Set<object>): unknown[] | Record<string,
 /** Without the prototype that its original does not have either: `Object.groupBy` makes such dictionaries. */
 function likeOf(value: Record<string, unknown>): Record<string, unknown> {
   return Object.getPrototypeOf(value) === null ? Object.assign(Object.create(null), value) : { ...value };
+}
+
+/** Whether a change may be made there: at an item, or behind the last one. */
+function isPlace(index: unknown, length: number): index is number {
+  return Number.isInteger(index) && (index as number) >= 0 && (index as number) <= length;
+}
+
+function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value);
+}
+
+function unfit(): StatewrightError {
+  return new StatewrightError("store_corrupt", {
+    what: "a saved change does not fit the value that it changes",
+    next: "Restore the file from a backup, or fork from the last good checkpoint",
+  });
 }

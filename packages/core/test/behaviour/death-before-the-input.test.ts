@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { defineGraph, defineState, END, memoryStore, resume, run, START } from "../../src/index.ts";
+import { defineGraph, defineState, END, getState, memoryStore, resume, run, START } from "../../src/index.ts";
 
 test("a thread whose process died before its input was saved is not reported as done: it says that it must be run again", async () => {
   const graph = defineGraph({ name: "one", state: defineState({ word: z.string().default("") }) })
@@ -11,6 +11,10 @@ test("a thread whose process died before its input was saved is not reported as 
   store.crash();
   await expect(resume(graph, { store: store.peer(), thread: "t" }).result).rejects.toMatchObject({
     code: "unknown_checkpoint",
+  });
+  await expect(getState(graph, { store: store.peer(), thread: "t" })).rejects.toMatchObject({
+    code: "unknown_checkpoint",
+    message: expect.stringContaining("run it with one"),
   });
   const again = await run(graph, { store: store.peer(), thread: "t", input: { word: "hello" } }).result;
   expect(again).toMatchObject({ status: "done", state: { word: "hello!" } });

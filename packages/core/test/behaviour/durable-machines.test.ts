@@ -23,11 +23,13 @@ import {
   type Commit,
   defineMigration,
   durable,
+  engine,
   fork,
   getState,
   history,
   type MemoryStore,
   memoryStore,
+  type RunHandle,
   type RunResult,
   resume,
   run,
@@ -660,6 +662,79 @@ describe("timers and child machines", () => {
     expect(state).toMatchObject({ state: { value: "expired" }, status: "waiting" });
     const again = await resume(graph, { store, thread: "t", world, answers: { REOPEN: true } }).result;
     expect(again).toMatchObject({ status: "waiting", state: { value: "open" } });
+  });
+
+  test("what a timer began goes on when the event after it is refused, and the refusal is told at the end", async () => {
+    for (const [onTime, why] of [
+      ["packing", "It accepts none until what is under way there has ended"],
+      ["over", "A finished run accepts none"],
+    ] as const) {
+      const machine = setup({ actors: { pack: fromPromise(() => Promise.resolve("a parcel")) } }).createMachine({
+        id: "parcel",
+        initial: "open",
+        states: {
+          open: { on: { CHANGE: "open" }, after: { 1000: onTime } },
+          packing: { invoke: { src: "pack", onDone: "over" } },
+          over: { type: "final" },
+        },
+      });
+      const graph = durable(machine, { version: 1, effects: { pack: "idempotent" } });
+      const [store, world] = [memoryStore(), virtualWorld()];
+      await run(graph, { store, thread: "t", world }).result;
+      await world.advance(5000);
+      const answering = resume(graph, { store, thread: "t", world, answers: { CHANGE: true } });
+      const refusal = await failureOf(answering.result, "event_refused");
+      expect([refusal.message, refusal.details]).toMatchObject([expect.stringContaining(why), { accepts: [] }]);
+      const now = await getState(graph, { store, thread: "t" });
+      expect(now, onTime).toMatchObject({ state: { value: "over" }, status: "done" });
+    }
+  });
+
+  test("an event that comes to a process that stops is taken before the run pauses", async () => {
+    const machine = setup({ actors: { pack: fromPromise(() => Promise.resolve("a parcel")) } }).createMachine({
+      id: "parcel",
+      initial: "open",
+      states: {
+        open: { on: { CONFIRM: "packing" } },
+        packing: { invoke: { src: "pack", onDone: "over" } },
+        over: { type: "final" },
+      },
+    });
+    const graph = durable(machine, { version: 1, effects: { pack: "idempotent" } });
+    for (const now of [false, true]) {
+      const store = memoryStore();
+      await run(graph, { store, thread: "t" }).result;
+      const host = engine({ store, graphs: [graph] });
+      await host.start();
+      const answering = host.resume(graph, { thread: "t", answers: { CONFIRM: true } });
+      await host.stop({ now });
+      expect(await answering.result).toMatchObject({ status: "paused", state: { value: "packing" } });
+      expect((await resume(graph, { store, thread: "t" }).result).state.value).toBe("over");
+    }
+  });
+
+  test("a machine that is told to stop while its last transition is saved is done", async () => {
+    const machine = createMachine({
+      id: "door",
+      initial: "open",
+      states: { open: { on: { CLOSE: "closed" } }, closed: { type: "final" } },
+    });
+    const graph = durable(machine, { version: 1 });
+    const stops: readonly ((going: RunHandle<unknown>) => void)[] = [
+      (going) => going.cancel(),
+      (going) => going.drain(),
+    ];
+    for (const stop of stops) {
+      const store = memoryStore();
+      await run(graph, { store, thread: "t" }).result;
+      const going = resume(graph, { store, thread: "t", answers: { CLOSE: true } });
+      const { commit } = store;
+      store.commit = (write, told) => {
+        if (write.run?.status === "done") stop(going);
+        commit(write, told);
+      };
+      expect(await going.result).toMatchObject({ status: "done", state: { value: "closed" } });
+    }
   });
 
   test("a cancelled timer does not fire, and a timer set again fires at its new time only", async () => {

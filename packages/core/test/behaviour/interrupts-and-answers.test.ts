@@ -5,6 +5,7 @@ import {
   defineGraph,
   defineState,
   END,
+  fork,
   getState,
   goto,
   gotos,
@@ -530,6 +531,20 @@ describe("answering", () => {
       expect(asked.sort(), `seed ${seed}`).toEqual(items);
       expect(result.state.log, `seed ${seed}`).toEqual(items.map((item) => `${item}: yes to ${item}`));
     }
+  });
+
+  test("an answer by its key is for what the run waits for, however many questions other branches ask", async () => {
+    const graph = itemsInTurn((pass) => [`pay ${pass}`]);
+    const store = memoryStore();
+    await run(graph, { store, thread: "t" }).result;
+    expect(await resume(graph, { store, thread: "t" }).result).toMatchObject({ interrupts: [{ payload: "pay 1" }] });
+    const at = (await store.head("t"))?.id ?? 0;
+    for (const branch of ["one", "two", "three"]) {
+      await fork(graph, { store, thread: "t", at, name: branch });
+      expect((await resume(graph, { store, thread: "t", branch }).result).status).toBe("waiting");
+    }
+    const third = await resume(graph, { store, thread: "t", answers: { ok: "yes" } }).result;
+    expect(third).toMatchObject({ status: "waiting", interrupts: [{ payload: "pay 5" }] });
   });
 
   test("a yes to what was shown does not count when the body shows something else after the resume", async () => {

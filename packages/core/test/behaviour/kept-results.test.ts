@@ -17,6 +17,8 @@ import {
   updateState,
 } from "../../src/index.ts";
 
+import { keepResults, writeKept } from "../../src/run/kept-results.ts";
+
 type Commit = Parameters<Store["commit"]>[0];
 
 /** A store that takes starts and what ends a run, and no results, until there is room. */
@@ -91,4 +93,21 @@ test("another store object knows nothing of it: there the effect is in doubt, is
   const { status, state } = await getState(graph, { store: inner, thread: "t" });
   expect({ status, log: state.log }).toEqual({ status: "done", log: ["charged, says the bank"] });
   expect(happened).toEqual(["plain"]);
+});
+
+test("they are dropped where another owner has come to the thread before they were written: it may have done the effect again", async () => {
+  const store = memoryStore();
+  const told: number[] = [];
+  const refusing: Store = {
+    ...store,
+    commit: ({ epoch }, answer) => {
+      told.push(epoch);
+      queueMicrotask(() => answer(new StatewrightError("fenced", { what: "another owner", next: "Nothing" })));
+    },
+  };
+  const claimed = await store.claim({ thread: "t", graph: "plain", version: 1, shape: "1:x", at: 0 });
+  keepResults(refusing, "t", { epoch: 1, lines: new Map([["main", { effects: [], artifacts: [] }]]) });
+  await expect(writeKept(refusing, "t", { ...claimed, epoch: 2 })).rejects.toThrow(/fenced/);
+  await writeKept(refusing, "t", { ...claimed, epoch: 3 });
+  expect(told).toEqual([2]);
 });

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
+  createCodec,
   defineGraph,
   defineState,
   END,
@@ -83,6 +84,38 @@ test("an input for another graph is refused at once, and one that stands in the 
   expect(world.lines.map(({ message }) => message)).toContain(
     "an input was taken out of the queue: it is for another graph",
   );
+});
+
+test("an input that cannot be read here is tried once, and waits first in line for a process that can read it", async () => {
+  const store = memoryStore();
+  const { world, graph, start, log, open } = notes(1);
+  const first = start(store, "slow");
+  await world.settle();
+  // A class that only the process knows that has put it there.
+  const row = { id: "x", graph: "notes", version: 1, status: "queued", attempt: 1, startedAt: 1, queuedAt: 1 } as const;
+  await store.enqueue({ thread: "t", run: { ...row, input: '{"word":{"$":"word","v":"b"}}' } });
+  const behind = start(store, "c");
+  let claims = 0;
+  const { claim } = store;
+  store.claim = (request) => {
+    claims += 1;
+    // Without this a process that goes on trying would never come to an end.
+    return claims > 50 ? new Promise<never>(() => undefined) : claim(request);
+  };
+  open();
+  expect((await first.result).status).toBe("done");
+  expect((await behind.result).status).toBe("queued");
+  await world.settle();
+  expect(claims).toBe(1);
+  expect(await shown(store)).toEqual(["done", "queued", "queued"]);
+
+  const codec = createCodec([
+    { tag: "word", matches: (_value): _value is never => false, encode: String, decode: String },
+  ]);
+  const [handle] = await recover({ store, graphs: [graph], world, codec });
+  expect((await handle?.result)?.status).toBe("done");
+  await world.settle();
+  expect(await log(store)).toEqual(["slow 1", "b 1", "c 1"]);
 });
 
 test("an input that was given to a later version waits for a process that has it, and those behind it are told that they wait", async () => {
@@ -231,6 +264,29 @@ test("an input that is taken back elsewhere just when its turn has come makes wa
   expect(await store.dequeue("t", first.id, { at: 1, reason: "not needed" })).toBe(true);
   queue.open(undefined);
   expect((await again.result).status).toBe("cancelled");
+  await world.settle();
+  await world.settle();
+  expect(await shown(store)).toEqual(["done", "cancelled: not needed", "done"]);
+});
+
+test("an input that is taken back elsewhere after its turn has come, before its first write, is told as cancelled", async () => {
+  const store = memoryStore();
+  const { graph, world, start, open } = notes(1);
+  await start(store, "asks").result;
+  const first = start(store, "b", { key: "k" });
+  expect([(await first.result).status, (await start(store, "c").result).status]).toEqual(["queued", "queued"]);
+  const resumed = resume(graph, { store, world, thread: "t", answers: { ok: true } });
+  await world.settle();
+  const again = start(store, "b", { key: "k" });
+  const commit = store.commit;
+  store.commit = (write, told) => {
+    const isTaken = write.run?.id === first.id && write.run.status === "running";
+    if (isTaken) void store.dequeue("t", first.id, { at: 1, reason: "not needed" });
+    commit(write, told);
+  };
+  open();
+  await resumed.result;
+  expect(await again.result).toMatchObject({ status: "cancelled", reason: "not needed" });
   await world.settle();
   await world.settle();
   expect(await shown(store)).toEqual(["done", "cancelled: not needed", "done"]);

@@ -22,7 +22,10 @@ import {
 } from "../../src/index.ts";
 import { eventsOf, failureOf, leftToDie, only } from "../support/failure.ts";
 import { gate } from "../support/tool-loop.ts";
+import { expectNothingUnhandled } from "../support/unhandled.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
+
+expectNothingUnhandled();
 
 const Log = defineState({ log: list(z.string()) });
 
@@ -273,6 +276,33 @@ test("recover begins what stands in the queue of a thread at rest, and ends the 
     ["done", "cancelled"],
   ]);
   expect((await getState(graph, { store: next, thread: "b" })).state.log).toEqual(["first", "first", "second"]);
+});
+
+test("two processes may recover at the same moment, and nobody has to wait for what comes of it", async () => {
+  const world = virtualWorld();
+  const logged: string[] = [];
+  let broken = false;
+  const graph = defineGraph({ name: "broken", state: Log })
+    .nodes({
+      first: async () => {
+        if (!broken) await gate().passed;
+        throw new Error("no");
+      },
+    })
+    .edges({ [START]: "first", first: END });
+  const first = memoryStore();
+  leftToDie(run(graph, { store: first, world, thread: "t" }).result);
+  await world.settle();
+  first.crash();
+  broken = true;
+  const log = (_level: string, text: string): number => logged.push(text);
+  const begin = () => recover({ store: first.peer(), graphs: [graph], world: { ...world, log } });
+  const handles = (await Promise.all([begin(), begin()])).flat();
+  await world.settle();
+  await world.settle();
+  expect(handles).toHaveLength(2);
+  expect(logged).toEqual(["a run failed"]);
+  expect((await listRuns(first.peer())).map(({ status }) => status)).toEqual(["failed"]);
 });
 
 test("what recover is given is checked before anything begins", async () => {

@@ -280,6 +280,21 @@ test.each(["a join", "a deferred node"])(
   },
 );
 
+test("a deferred node that is pending runs once, also where an update of a node before it leads to it again", async () => {
+  const graph = defineGraph({ name: "late", state: defineState({ log: list(z.string()) }) })
+    .nodes({
+      left: () => ({ log: ["left"] }),
+      right: () => ({ log: ["right"] }),
+      meet: { run: () => ({ log: ["meet"] }), defer: true },
+    })
+    .edges({ [START]: ["left", "right"], left: "meet", right: "meet", meet: END });
+  const at = { store: memoryStore(), thread: "t" };
+  await run(graph, { ...at, breakpoints: { before: ["meet"] } }).result;
+  await updateState(graph, { ...at, as: "left", values: { log: ["left by an update"] } });
+  expect((await getState(graph, at)).next).toEqual(["meet"]);
+  expect((await resume(graph, at).result).state.log).toEqual(["left", "right", "left by an update", "meet"]);
+});
+
 test("a task that an update adds gets no id that a task of the step has had, also where prune took out what tells of it", async () => {
   const done: string[] = [];
   const interrupts = { one: z.string(), two: z.string() };

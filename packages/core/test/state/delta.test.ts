@@ -10,6 +10,7 @@ import {
   defineState,
   END,
   list,
+  type Patch,
   plainCodec,
   record,
   START,
@@ -43,11 +44,30 @@ test("a patch changes its own path and shares the rest", () => {
   expect(() => after.list.push(1)).toThrow(TypeError);
 });
 
-test("a patch that does not fit its value is a corrupt store, not a wrong state", async () => {
-  await failureOf(
-    () => applyDelta(5, { kind: "patch", patches: [{ op: "add", path: ["a", "b"], value: 1 }] }),
-    "store_corrupt",
-  );
+test("a change that does not fit its value is a corrupt store, not a wrong state", async () => {
+  const unfit: readonly (readonly [current: unknown, patch: Patch])[] = [
+    [5, { op: "add", path: ["a", "b"], value: 1 }],
+    [[1], { op: "replace", path: ["length"], value: 4_000_000_000 }],
+    [[1], { op: "replace", path: ["length"], value: "x" }],
+    [[1], { op: "replace", path: [4_000_000_000], value: 1 }],
+    [[1], { op: "add", path: ["a"], value: 1 }],
+  ];
+  for (const [current, patch] of unfit)
+    await failureOf(() => applyDelta(current, { kind: "patch", patches: [patch] }), "store_corrupt");
+  await failureOf(() => applyDelta("x", { kind: "append", items: [1] }), "store_corrupt");
+});
+
+test("what stands in a file as a change and is none is a corrupt store", async () => {
+  const none = [
+    ["append", "5"],
+    ["append", '{"length":9}'],
+    ["patch", "{}"],
+    ["patch", "[null]"],
+    ["patch", '[{"op":"move","path":[]}]'],
+    ["patch", '[{"op":"add","path":[null]}]'],
+    ["patch", '[{"op":"add","path":"ab"}]'],
+  ] as const;
+  for (const [kind, text] of none) await failureOf(() => deltaOf(plainCodec, { kind, text }), "store_corrupt");
 });
 
 test("E48 a key `__proto__` in a patch is data", () => {

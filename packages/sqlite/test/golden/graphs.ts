@@ -1,5 +1,18 @@
 /** The graphs of the golden files: what wrote them, and what must go on with them for as long as their format is read. */
-import { defineGraph, defineState, END, type Graph, list, type Schema, START, subgraph } from "@statewright/core";
+import {
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  type Graph,
+  jsonSchemaInput,
+  list,
+  messages,
+  type Schema,
+  START,
+  subgraph,
+  toolNode,
+} from "@statewright/core";
 
 /** A schema without a library, so that nothing but the format decides whether a file is read. */
 function schemaOf<Value>(is: (value: unknown) => value is Value, fallback?: Value): Schema<Value, Value> {
@@ -81,3 +94,67 @@ const inner = defineGraph({ name: "inner", state: Log, interrupts: { scope: text
 export const nests: Graph = defineGraph({ name: "nests", state: Log })
   .nodes({ research: subgraph(inner, { input: () => ({}), output: ({ log }) => ({ log }), persistence: "kept" }) })
   .edges({ [START]: "research", research: END });
+
+/** One of each kind of value that a state may hold. */
+export function everyValue(): readonly unknown[] {
+  const [bytes, error] = [Uint8Array.from([1, 2, 255]), new RangeError("outer", { cause: new Error("inner") })];
+  return [
+    ...[new Date(0), new Date(Number.NaN), 2n ** 100n, Number.NaN, Number.NEGATIVE_INFINITY, -0, undefined],
+    ...[new Map<unknown, unknown>([[{ a: 1 }, new Set([1n])]]), new URL("https://example.org/?a=b#c"), /a+"/giu],
+    Object.assign(error, { code: "E_X", at: new Date(1) }),
+    new AggregateError([new TypeError("one"), new Error("two")], "several"),
+    ...[bytes, bytes.buffer, new DataView(bytes.buffer), Buffer.from("text"), new Uint8ClampedArray([1])],
+    ...[new Int8Array([-1]), new Int16Array([-2]), new Int32Array([-3]), new Uint16Array([2]), new Uint32Array([3])],
+    ...[new Float32Array([0.5]), new Float64Array([-0]), new BigInt64Array([-1n]), new BigUint64Array([1n])],
+    Object.assign(Object.create(null), { bare: true }),
+    Object.assign(new Array(3), { 1: "between holes" }),
+    JSON.parse('{ "__proto__": { "a": 1 }, "constructor": 2, "$": "date", "v": 0 }'),
+    "\ud800 half a character",
+  ];
+}
+
+const anything: Schema<unknown, unknown> = schemaOf((value): value is unknown => value !== anything);
+
+/** Has saved one of each kind of value, and waits. */
+export const keeps: Graph = defineGraph({
+  name: "keeps",
+  state: defineState({ kept: list(anything) }),
+  interrupts: { more: text },
+})
+  .nodes({
+    keep: () => ({ kept: everyValue() }),
+    ask: async (_state, { interrupt }) => ({ kept: [await interrupt("more", { payload: everyValue() })] }),
+  })
+  .edges({ [START]: "keep", keep: "ask", ask: END });
+
+const noArguments = jsonSchemaInput({ type: "object" });
+const pay = defineTool({
+  name: "pay",
+  description: "May happen once",
+  input: noArguments,
+  effect: "once",
+  run: (_args, { context }) => {
+    if (!weather(context).isBroken) throw new Error("it has happened, and is asked for again");
+    return "paid";
+  },
+});
+const choose = defineTool({ name: "choose", description: "Answered outside", input: noArguments });
+
+/** Of two tool calls one has happened, and the other waits for its answer. */
+export const calls: Graph = defineGraph({
+  name: "calls",
+  state: defineState({ messages: messages() }),
+  interrupts: { choose: text },
+})
+  .nodes({
+    ask: () => ({
+      messages: {
+        id: "m1",
+        role: "assistant",
+        finish: "calls",
+        content: ["pay", "choose"].map((name) => ({ type: "call", id: `call_${name}`, name, args: {} }) as const),
+      },
+    }),
+    tools: toolNode({ tools: [pay, choose] }),
+  })
+  .edges({ [START]: "ask", ask: "tools", tools: END });

@@ -1,15 +1,15 @@
 /**
  * Golden files: a file of each format with threads in every state of repair, which newer code must open and go on with.
- * `node packages/sqlite/test/golden/make.ts` writes the one of the format that the code has now; it is made once, when the
- * format is released, and never again.
+ * `node packages/sqlite/test/golden/make.ts` writes the one of the format that the code has now, and the text of an exported
+ * thread; each is made once, when its format is released, and never again.
  */
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fork, longTermStore, resume, run, type Store, type World } from "@statewright/core";
+import { exportThread, fork, longTermStore, resume, run, type Store, type World } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
 import { migrations } from "../../src/schema.ts";
-import { asks, breaks, dies, nests } from "./graphs.ts";
+import { asks, breaks, calls, dies, keeps, nests } from "./graphs.ts";
 
 // The file is the same wherever it is made: no stack names a folder.
 Error.stackTraceLimit = 0;
@@ -22,12 +22,19 @@ export function goldenFile(format: number): string {
   return join(import.meta.dirname, `format-${format}.db`);
 }
 
-/** Write a golden file of the newest format. */
-export async function makeGolden(path: string): Promise<void> {
+/** Where an exported thread stands, by the format of its text. */
+export function goldenText(format: number): string {
+  return join(import.meta.dirname, `thread-${format}.txt`);
+}
+
+/** Write a golden file of the newest format; gives the text of one of its threads. */
+export async function makeGolden(path: string): Promise<string> {
   const world = virtualClock({ now: 1_750_000_000_000 });
   const store = sqliteStore(path, { durability: "normal" });
   await write(store, world);
+  const text = await exportThread(store, "waits");
   await store.close();
+  return text;
 }
 
 async function write(store: Store, world: World): Promise<void> {
@@ -44,6 +51,8 @@ async function write(store: Store, world: World): Promise<void> {
   await fork(asks, { store, world, thread: "done", at: middle?.id ?? 0, name: "side", update: { log: ["otherwise"] } });
   await run(breaks, { ...given, thread: "failed" }).result.catch(isExpected);
   await run(nests, { ...given, thread: "inside" }).result;
+  await run(keeps, { ...given, thread: "values" }).result;
+  await run(calls, { ...given, thread: "calls" }).result;
   const notes = longTermStore(store, { world }).under("golden", "notes");
   await notes.put("stays", { text: "A word that is found" });
   await notes.put("ends", "soon", { ttlMs: 60_000 });
@@ -59,7 +68,9 @@ function isExpected(): void {
 if (import.meta.main) {
   const path = goldenFile(newestFormat);
   for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
-  await makeGolden(path);
-  process.stdout.write(`${path}\n`);
+  const text = await makeGolden(path);
+  const { version } = JSON.parse(text.slice(0, text.indexOf("\n"))) as { readonly version: number };
+  writeFileSync(goldenText(version), text);
+  process.stdout.write(`${path}\n${goldenText(version)}\n`);
   process.exit(0);
 }

@@ -9,12 +9,15 @@ import {
   defineTool,
   durable,
   END,
+  getState,
   history,
   interruptFor,
   join,
   list,
   listRuns,
   messages,
+  record,
+  reduce,
   resume,
   run,
   START,
@@ -163,6 +166,34 @@ describe.each(places)("%s", (_name, open) => {
     const before = await store.image("later");
     await failureOf(resume(first, { store, thread: "later", answers: yes }).result, "store_newer");
     expect(await store.image("later")).toEqual(before);
+  });
+
+  test("E50 a channel that is of another kind now parks the run, whatever was saved of it as the older kind", async () => {
+    const ask = async (_state: unknown, { interrupt }: { readonly interrupt: (key: "ok") => Promise<boolean> }) =>
+      void (await interrupt("ok"));
+    const interrupts = { ok: z.boolean() };
+    const edges = { [START]: "write", write: "ask", ask: END } as const;
+    const Was = defineState({ notes: list(z.string()), by: record(z.number()) });
+    const was = defineGraph({ name: "kinds", version: 1, state: Was, interrupts })
+      .nodes({ write: () => ({ notes: ["a"], by: { ann: 1 } }), ask })
+      .edges(edges);
+    const sum = reduce(z.number().default(5), (all, each: number) => all + each);
+    const Is = defineState({ notes: sum, by: z.string().default("nobody") });
+    const is = defineGraph({ name: "kinds", version: 2, state: Is, interrupts })
+      .nodes({ write: () => ({ notes: 1, by: "ann" }), ask })
+      .edges(edges);
+    await run(was, { store, thread: "t" }).result;
+    const failure = await failureOf(
+      resume(is, { store, thread: "t", answers: { ok: true } }).result,
+      "needs_migration",
+    );
+    expect(failure.details).toMatchObject([
+      { kind: "channel", channel: "notes" },
+      { kind: "channel", channel: "by" },
+    ]);
+    expect((await getState(is, { store, thread: "t" })).state).toEqual({ notes: ["a"], by: { ann: 1 } });
+    const done = await resume(was, { store, thread: "t", answers: { ok: true } }).result;
+    expect(done).toMatchObject({ status: "done", state: { notes: ["a"], by: { ann: 1 } } });
   });
 
   test("parallel work where there was none, and none where there was some, need no migration", async () => {

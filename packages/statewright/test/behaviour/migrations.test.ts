@@ -15,10 +15,12 @@ import {
   getState,
   goto,
   gotos,
+  graphTool,
   importThread,
   interruptFor,
   list,
   listRuns,
+  type Model,
   messages,
   recover,
   resume,
@@ -362,6 +364,91 @@ describe.each(places)("%s", (_name, open) => {
     store = place.crash();
     expect(await store.timers({})).toMatchObject([{ id: "0:0:sign", about: "sign" }]);
     expect((await checkRuns(store, [second]))[0]?.verdict).toBe("goes on");
+  });
+
+  test.each(["the result of a task", "the answer of a model"])(
+    "a call of a tool under another name that stands in %s, recorded and not folded yet, is made under the new name",
+    async (where) => {
+      let asked = 0;
+      const model: Model = {
+        id: "scripted",
+        respond: () => {
+          asked += 1;
+          return Promise.resolve({ content: [{ type: "call", id: "c", name: "send", args: {} }], finish: "calls" });
+        },
+      };
+      const agent = (version: number, name: string) =>
+        defineGraph({
+          name: "agent",
+          version,
+          state: defineState({ messages: messages() }),
+          interrupts: { ok: z.boolean() },
+        })
+          .nodes({
+            model: async (_state, runtime) => {
+              const message = await runtime.model({ model, request: { messages: [], tools: [] } });
+              if (where === "the answer of a model") await runtime.interrupt("ok");
+              return { messages: [message] };
+            },
+            beside: async (_state, { interrupt }) => {
+              if (where === "the result of a task") await interrupt("ok");
+              return {};
+            },
+            tools: toolNode({
+              tools: [defineTool({ name, description: "Sends.", input: z.object({}), run: () => "sent" })],
+            }),
+          })
+          .edges({ [START]: ["model", "beside"], model: "tools", beside: END, tools: END });
+      const [old, now] = [agent(1, "send"), agent(2, "mail")];
+      await run(old, { store, thread: "t" }).result;
+      const migrations = [defineMigration({ from: old, to: now, tools: { send: "mail" } })];
+      const { status, state } = await resume(now, { store, thread: "t", answers: { ok: true }, migrations }).result;
+      expect([status, asked]).toEqual(["done", 1]);
+      expect(state.messages.at(-1)).toMatchObject({ role: "tool", name: "mail", content: [{ text: "sent" }] });
+    },
+  );
+
+  test("a tool that runs a graph under another name: what its graph has asked is answered there", async () => {
+    const asking = {
+      role: "assistant",
+      id: "a",
+      content: [{ type: "call", id: "c", name: "look", args: {} }],
+      finish: "calls",
+    } as const;
+    let read = 0;
+    const library = defineGraph({
+      name: "library",
+      state: defineState({ log: list(z.string()) }),
+      interrupts: { which: z.string() },
+    })
+      .nodes({
+        read: () => ({ log: [`read ${++read}`] }),
+        look: async (_state, { interrupt }) => ({ log: [await interrupt("which")] }),
+      })
+      .edges({ [START]: "read", read: "look", look: END });
+    const agent = (version: number, name: string) =>
+      defineGraph({ name: "agent", version, state: defineState({ messages: messages() }) })
+        .nodes({
+          tools: toolNode({
+            tools: [
+              graphTool(library, {
+                name,
+                description: "Looks.",
+                input: z.object({}),
+                given: () => ({}),
+                answer: ({ log }) => log.join(", "),
+              }),
+            ],
+          }),
+        })
+        .edges({ [START]: "tools", tools: END });
+    const [old, now] = [agent(1, "look"), agent(2, "search")];
+    await run(old, { store, thread: "t", input: { messages: [asking] } }).result;
+    const migrations = [defineMigration({ from: old, to: now, tools: { look: "search" } })];
+    const asked = await resume(now, { store, thread: "t", migrations }).result;
+    expect(asked).toMatchObject({ status: "waiting", interrupts: [{ key: "search.which", node: "search.look" }] });
+    const done = await resume(now, { store, thread: "t", answers: { "search.which": "bees" } as never }).result;
+    expect(done.state.messages.at(-1)).toMatchObject({ role: "tool", content: [{ text: "read 1, bees" }] });
   });
 
   test("the tool of an open call under another name: the call goes on, and its approval is asked for again", async () => {

@@ -3,17 +3,22 @@ import { fork } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { getState, listRuns, recover, sqliteStore } from "statewright";
 import { afterAll, expect, test } from "vitest";
 import { unending } from "../support/unfinished.ts";
+
+/** How many; where somebody asks for so many, a thousand of them have two seconds. */
+const asked = process.env["STATEWRIGHT_UNFINISHED"];
+const count = Number(asked ?? 1_000);
 
 const home = mkdtempSync(join(tmpdir(), "statewright-many-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 test("E35 1,000 unfinished runs of a killed process are found and continued by another", async () => {
   const file = join(home, "many.db");
-  const child = fork(fileURLToPath(new URL("../support/unfinished.ts", import.meta.url)), [file, "1000"], {
+  const child = fork(fileURLToPath(new URL("../support/unfinished.ts", import.meta.url)), [file, String(count)], {
     execArgv: [],
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
@@ -24,13 +29,18 @@ test("E35 1,000 unfinished runs of a killed process are found and continued by a
   });
   child.kill("SIGKILL");
   await gone;
+  const began = performance.now();
   const store = sqliteStore(file, { durability: "normal" });
   const graph = unending(true);
-  expect(await listRuns(store, { status: "crashed" })).toHaveLength(1_000);
+  expect(await listRuns(store, { status: "crashed" })).toHaveLength(count);
   const handles = await recover({ store, graphs: [graph] });
   const ends = await Promise.all(handles.map(({ result }) => result));
-  expect(ends.filter(({ status }) => status === "done")).toHaveLength(1_000);
-  expect(await listRuns(store, { status: "done", limit: 2_000 })).toHaveLength(1_000);
-  expect((await getState(graph, { store, thread: "t999" })).state.log).toEqual(["first", "second"]);
+  const seconds = (performance.now() - began) / 1_000;
+  expect(ends.filter(({ status }) => status === "done")).toHaveLength(count);
+  expect(await listRuns(store, { status: "done", limit: count + 1 })).toHaveLength(count);
+  expect((await getState(graph, { store, thread: `t${count - 1}` })).state.log).toEqual(["first", "second"]);
   store.close();
+  if (asked === undefined) return;
+  console.log(`unfinished runs: ${count} recovered in ${seconds.toFixed(2)} s`);
+  expect(seconds).toBeLessThan((2 * count) / 1_000);
 }, 120_000);
