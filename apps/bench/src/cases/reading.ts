@@ -36,6 +36,7 @@ export function loadHead({ langgraph }: Peers): Case {
     unit: "load",
     budget: { cpuUs: 4_000, text: "4 ms" },
     size: 1_000,
+    steady: true,
     sizeOf: "data",
     contenders: [
       { name: "statewright", role: "ours", growth: doublings(250), open: chats },
