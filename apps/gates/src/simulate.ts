@@ -2,6 +2,7 @@
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { runChild } from "./child.ts";
+import { listedCounts } from "./listed-counts.ts";
 import { type GroupReport, simulated } from "./simulation/simulation-process.ts";
 
 /** How far to go: so many seeds, or so many minutes. */
@@ -44,8 +45,8 @@ export async function simulateMany({ from, seeds, minutes }: SimulateOptions): P
   const seconds = (performance.now() - began) / 1000;
   console.log(`simulations: ${sums.seeds} (seeds ${from} to ${from + sums.seeds - 1}) in ${seconds.toFixed(1)} s`);
   console.log(`  events ${sums.events}, processes that died ${sums.deaths}`);
-  console.log(`  faults: ${listed(faults)}`);
-  console.log(`  ends: ${listed(ends)}`);
+  console.log(`  faults: ${listedCounts(faults)}`);
+  console.log(`  ends: ${listedCounts(ends)}`);
   console.log(`  violations: ${bad}`);
   return bad === 0 && broken.length === 0;
 }
@@ -56,11 +57,4 @@ export async function simulateOne(seed: number): Promise<boolean> {
   for (const violation of violations) console.log(`violation: ${violation}`);
   console.log(`seed ${seed}: ${end}, violations: ${violations.length}`);
   return violations.length === 0;
-}
-
-function listed(counts: Readonly<Record<string, number>>): string {
-  return Object.entries(counts)
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(([name, count]) => `${name} ${count}`)
-    .join(", ");
 }

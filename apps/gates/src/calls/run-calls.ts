@@ -1,4 +1,6 @@
 /** `calls` and `aborts`: many seeds, a sum at the end, and for each violation the line that repeats it. */
+
+import { listedCounts } from "../listed-counts.ts";
 import { abortRuns } from "./abort-runs.ts";
 import { fuzzCalls } from "./fuzz-calls.ts";
 
@@ -8,7 +10,7 @@ export async function runCalls(count: number, from: number): Promise<boolean> {
   const { calls, ran, ways, violations } = await fuzzCalls(count, from);
   tell(violations, "calls --count 20 --from");
   console.log(`hostile calls: ${calls}, of which ${ran} were sound and ran, in ${seconds(began)} s`);
-  console.log(`  ways: ${listed(ways)}`);
+  console.log(`  ways: ${listedCounts(ways)}`);
   console.log(`  violations: ${violations.length}`);
   return violations.length === 0;
 }
@@ -19,7 +21,7 @@ export async function runAborts(count: number, from: number): Promise<boolean> {
   const { aborts, ends, violations } = await abortRuns(count, from);
   tell(violations, "aborts --count 1 --from");
   console.log(`aborts: ${aborts} in ${seconds(began)} s`);
-  console.log(`  ends: ${listed(ends)}`);
+  console.log(`  ends: ${listedCounts(ends)}`);
   console.log(`  violations: ${violations.length}`);
   return violations.length === 0;
 }
@@ -34,11 +36,4 @@ function tell(violations: readonly string[], command: string): void {
 
 function seconds(began: number): string {
   return ((performance.now() - began) / 1000).toFixed(1);
-}
-
-function listed(counts: Readonly<Record<string, number>>): string {
-  return Object.entries(counts)
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(([name, count]) => `${name} ${count}`)
-    .join(", ");
 }

@@ -1,4 +1,6 @@
 /** `conversations`: many seeds, a sum at the end, and for each violation the line that repeats it. */
+
+import { listedCounts } from "../listed-counts.ts";
 import { type ConversationReport, oneConversation } from "./one-conversation.ts";
 import { startWireServer } from "./wire-server.ts";
 
@@ -44,15 +46,8 @@ export async function runConversations(count: number, from: number): Promise<boo
   console.log(
     `conversations: ${count} with ${requests} requests in ${((performance.now() - began) / 1000).toFixed(1)} s`,
   );
-  console.log(`  happened: ${listed(happened)}`);
-  console.log(`  answers: ${listed(fates)}`);
+  console.log(`  happened: ${listedCounts(happened)}`);
+  console.log(`  answers: ${listedCounts(fates)}`);
   console.log(`  violations: ${violations.length}`);
   return violations.length === 0;
-}
-
-function listed(counts: Readonly<Record<string, number>>): string {
-  return Object.entries(counts)
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(([name, count]) => `${name} ${count}`)
-    .join(", ");
 }

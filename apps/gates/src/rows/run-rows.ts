@@ -1,4 +1,6 @@
 /** `rows`: many seeds, a sum at the end, and for each violation the line that repeats it. */
+
+import { listedCounts } from "../listed-counts.ts";
 import { fuzzRows } from "./fuzz-rows.ts";
 
 /** Ask everything of threads that a stranger could have written; tells whether each answer was a value or an error of ours. */
@@ -12,15 +14,8 @@ export async function runRows(count: number, from: number): Promise<boolean> {
   }
   const seconds = ((performance.now() - began) / 1_000).toFixed(1);
   console.log(`hostile rows: ${threads} threads (seeds ${from} to ${from + threads - 1}) in ${seconds} s`);
-  console.log(`  bent: ${listed(bent)}`);
-  console.log(`  refusals: ${listed(refusals)}`);
+  console.log(`  bent: ${listedCounts(bent)}`);
+  console.log(`  refusals: ${listedCounts(refusals)}`);
   console.log(`  violations: ${violations.length}`);
   return violations.length === 0;
-}
-
-function listed(counts: Readonly<Record<string, number>>): string {
-  return Object.entries(counts)
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(([name, count]) => `${name} ${count}`)
-    .join(", ");
 }

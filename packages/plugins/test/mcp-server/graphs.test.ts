@@ -144,7 +144,7 @@ describe.each(["2025", "2026"] as const)("a client of %s", (generation) => {
     return {
       text: content.map((block) => ("text" in block ? block.text : "")).join("\n"),
       isError,
-      told: structuredContent as unknown as Told,
+      told: structuredContent as Told,
     };
   };
 

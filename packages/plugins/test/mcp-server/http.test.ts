@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { networkInterfaces } from "node:os";
 import { defineContext, defineGraph, defineState, defineTool, END, memoryStore, START } from "@statewright/core";
 import { offerGraph, serveMcp } from "@statewright/plugins/mcp-server";
-import { expect, onTestFinished, test } from "vitest";
+import { assert, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { type Generation, overHttp } from "./support/clients.ts";
 import { type RawRequest, raw, request } from "./support/raw.ts";
@@ -312,7 +312,8 @@ async function shareNothing(generation: Generation): Promise<void> {
     return;
   }
   // Her session, by his token: there is none.
-  const session = (ann.client.transport as unknown as { sessionId: string }).sessionId;
+  const session = ann.client.transport?.sessionId;
+  assert(session !== undefined);
   const steal = (method: string, by: string, body?: string) =>
     fetch(url, {
       method,
