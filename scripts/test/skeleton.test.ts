@@ -139,7 +139,19 @@ describe("K11 the monorepo", () => {
   });
 
   test("K11 every folder of core has its place in the order of the layers", () => {
-    const order = ["base", "model", "state", "tool", "define", "checkpoint", "compile", "run", "resume", "inspect"];
+    const order = [
+      "base",
+      "model",
+      "state",
+      "long-term",
+      "tool",
+      "define",
+      "checkpoint",
+      "compile",
+      "run",
+      "resume",
+      "inspect",
+    ];
     const inside = readdirSync(join(repository, "packages/core/src"), { withFileTypes: true });
     const unknown = inside.filter((entry) => entry.isDirectory() && !order.includes(entry.name));
     expect(unknown.map(({ name }) => name)).toEqual([]);

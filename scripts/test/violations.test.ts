@@ -10,7 +10,19 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 const bin = join(repository, "node_modules/.bin");
-const layers = ["base", "model", "state", "tool", "define", "checkpoint", "compile", "run", "resume", "inspect"];
+const layers = [
+  "base",
+  "model",
+  "state",
+  "long-term",
+  "tool",
+  "define",
+  "checkpoint",
+  "compile",
+  "run",
+  "resume",
+  "inspect",
+];
 
 /** What is planted: file, code, and the words in which the linter refuses it; no words where the code is fine. */
 const planted: readonly { readonly file: string; readonly code: string; readonly refusal?: string }[] = [

@@ -1,19 +1,19 @@
 /** Statewright agents: a model and its tools as an ordinary graph. */
-export { endedBy } from "./agent-ended.ts";
-export { type AgentFile, type FileData, mostFileBytes, type NamedFile, type UploadedFile } from "./agent-files.ts";
-export type { AgentInput, AgentWords } from "./agent-input.ts";
-export type { AgentOptions } from "./agent-options.ts";
-export type { OutputOptions } from "./agent-output.ts";
-export { afterModel, afterTools, afterWords } from "./agent-route.ts";
-export type { AgentResult, AgentRun, AgentStream } from "./agent-run.ts";
-export type { AgentState, AgentTypes, NoState, OutputOf } from "./agent-state.ts";
-export { agentTurns, beginsTurns, type CountedTurns } from "./agent-turns.ts";
-export type { AgentListener, EventSource } from "./agents-at-work.ts";
-export type { BudgetAnswer, BudgetQuestion } from "./budget/budget-answer.ts";
-export type { BudgetOptions } from "./budget/budget-options.ts";
-export type { BudgetKind, BudgetLimits, BudgetSpent } from "./budget/budget-spent.ts";
-export { costOf, type ModelPrice, type PricesInput, type PriceTable } from "./budget/prices.ts";
-export { type CountTokens, estimateTokens } from "./context/count-tokens.ts";
+
+export type { AgentListener, EventSource } from "./agent/active-runs.ts";
+export { endedBy } from "./agent/agent-ended.ts";
+export {
+  type AgentFile,
+  type FileData,
+  mostFileBytes,
+  type NamedFile,
+  type UploadedFile,
+} from "./agent/agent-files.ts";
+export type { AgentInput, AgentWords } from "./agent/agent-input.ts";
+export type { AgentOptions } from "./agent/agent-options.ts";
+export { afterModel, afterTools, afterWords } from "./agent/agent-route.ts";
+export type { AgentResult, AgentRun, AgentStream } from "./agent/agent-run.ts";
+export type { AgentState, AgentTypes, NoState, OutputOf } from "./agent/agent-state.ts";
 export {
   type Agent,
   type AgentAbortOptions,
@@ -22,12 +22,22 @@ export {
   type AgentSpeakOptions,
   createAgent,
   type KeysOf,
-} from "./create-agent.ts";
+} from "./agent/create-agent.ts";
+export type { LatestChannel } from "./agent/last-value-channel.ts";
+export type { ChoicesOf } from "./agent/model-node.ts";
+export { type ModelNode, type ModelNodeOptions, modelNode } from "./agent/model-node.ts";
+export type { AgentFinish, OnFinish } from "./agent/on-finish.ts";
+export type { ModelSettings, PreparedStep, PrepareStep, StepMoment } from "./agent/prepare-step.ts";
+export { hasToolCall, type StopCondition, type StopMoment, type StopWhen, turnCountIs } from "./agent/stop-when.ts";
+export type { BudgetAnswer, BudgetQuestion } from "./budget/budget-answer.ts";
+export type { BudgetOptions } from "./budget/budget-options.ts";
+export type { BudgetKind, BudgetLimits, BudgetSpent } from "./budget/budget-spent.ts";
+export { costOf, type ModelPrice, type PricesInput, type PriceTable } from "./budget/prices.ts";
+export { type CountTokens, estimateTokens } from "./context/count-tokens.ts";
 export { type BitopEvent, bitopDialect } from "./dialects/bitop.ts";
 export type { AgentStop } from "./dialects/lifecycle.ts";
 export { type PiEvent, piDialect } from "./dialects/pi.ts";
 export { type YoagentEvent, yoagentDialect } from "./dialects/yoagent.ts";
-export type { LatestChannel } from "./latest-channel.ts";
 export type { MemorySearch } from "./memory/find-memories.ts";
 export type { Memory, MemoryNamespace } from "./memory/memory-place.ts";
 export { type MemoryToolsOptions, memoryTools } from "./memory/memory-tools.ts";
@@ -102,13 +112,9 @@ export {
   summarise,
 } from "./middleware/summarise.ts";
 export { type TrimMessagesOptions, trimMessages } from "./middleware/trim-messages.ts";
-export type { ChoicesOf } from "./model-node.ts";
-export { type ModelNode, type ModelNodeOptions, modelNode } from "./model-node.ts";
-export type { AgentFinish, OnFinish } from "./on-finish.ts";
-export type { PartialOutput } from "./partial-output.ts";
+export type { OutputOptions } from "./output/agent-output.ts";
+export type { PartialOutput } from "./output/partial-output.ts";
 export { type PersonalKind, personalKinds } from "./personal/find-personal.ts";
-export type { ModelSettings, PreparedStep, PrepareStep, StepMoment } from "./prepare-step.ts";
-export { hasToolCall, type StopCondition, type StopMoment, type StopWhen, turnCountIs } from "./stop-when.ts";
 export {
   type AgentTask,
   type AgentToolOptions,
@@ -135,3 +141,4 @@ export {
   type Tracer,
   traceRun,
 } from "./trace/trace-run.ts";
+export { agentTurns, beginsTurns, type CountedTurns } from "./turns/agent-turns.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cleanData } from "../src/clean-result.ts";
+import { cleanData } from "../src/output/clean-result.ts";
 
 test("names that become the same are numbered, none twice, however many there are", () => {
   const data = Object.fromEntries(Array.from({ length: 40_000 }, (_, nth) => [`a${nth}`, nth] as const));

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { growingJson } from "../src/growing-json.ts";
+import { growingJson } from "../src/output/partial-json.ts";
 
 function readingOf(...pieces: readonly string[]): unknown {
   const json = growingJson();

@@ -1,7 +1,7 @@
 /** The output while it is written: read as it comes, at a cost that grows with what came and no faster. */
 import type { RunEvent } from "@statewright/core";
 import { expect, test } from "vitest";
-import { partialOutputs } from "../src/partial-output.ts";
+import { partialOutputs } from "../src/output/partial-output.ts";
 
 const inTask = { seq: 1, at: 0, node: "model", task: "1:0" };
 

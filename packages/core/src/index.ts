@@ -12,6 +12,7 @@ export {
   isStatewrightError,
   StatewrightError,
 } from "./base/errors.ts";
+export { printable } from "./base/escape-control-chars.ts";
 export { checkId, fingerprint, freshId } from "./base/ids.ts";
 export type { Injection, InjectionKind, InjectionSource, RunIdentity, SecretSource } from "./base/injection.ts";
 export type { DeepReadonly, Json, JsonObject } from "./base/json.ts";
@@ -28,7 +29,6 @@ export type {
   OpenLongTerm,
 } from "./base/long-term.ts";
 export { checkOptions, optionNames } from "./base/options.ts";
-export { printable } from "./base/printable.ts";
 export type { RetryPolicy } from "./base/retry.ts";
 export { type Schema, type SchemaInput, type SchemaIssue, type SchemaOutput, schemaWhere } from "./base/schema.ts";
 export type { Clock, Schedule } from "./base/time.ts";
@@ -46,25 +46,21 @@ export type {
 } from "./checkpoint/checkpoint.ts";
 export { type ClaimableKind, type ClaimablePage, claimableKind } from "./checkpoint/claimable.ts";
 export type { EventRow } from "./checkpoint/event.ts";
-export type { EffectRow, EffectState, InterruptRow, QuestionRow } from "./checkpoint/journal.ts";
-export type { LetterKind, LetterRow, LetterWrite } from "./checkpoint/letter.ts";
 export type {
-  LongTermChange,
-  LongTermPlace,
-  LongTermQuery,
-  LongTermReader,
-  LongTermRow,
-  LongTermRows,
-  LongTermTouch,
-  LongTermWord,
-  Refreshed,
-} from "./checkpoint/long-term-rows.ts";
-export * as longTermRules from "./checkpoint/long-term-rules.ts";
-export { type LongTermStore, type LongTermStoreOptions, longTermStore } from "./checkpoint/long-term-store.ts";
-export type { Embed, LongTermVectors } from "./checkpoint/long-term-vectors.ts";
-export { memoryArtifacts } from "./checkpoint/memory-artifacts.ts";
-export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./checkpoint/memory-store.ts";
+  ArtifactImage,
+  CheckpointImage,
+  CutDelta,
+  CutImage,
+  LineImage,
+  ThreadImage,
+  WrittenBy,
+} from "./checkpoint/export/thread-export.ts";
+export type { LetterKind, LetterRow, LetterWrite } from "./checkpoint/inbox-message.ts";
+export type { EffectRow, EffectState, InterruptRow, QuestionRow } from "./checkpoint/journal.ts";
+export { memoryArtifacts } from "./checkpoint/memory/memory-artifacts.ts";
+export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./checkpoint/memory/memory-store.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
+export * as storeRules from "./checkpoint/rules.ts";
 export type {
   BranchWrite,
   ChannelRows,
@@ -84,16 +80,6 @@ export type {
   ThreadFilter,
   ThreadRow,
 } from "./checkpoint/store.ts";
-export * as storeRules from "./checkpoint/store-rules.ts";
-export type {
-  ArtifactImage,
-  CheckpointImage,
-  CutDelta,
-  CutImage,
-  LineImage,
-  ThreadImage,
-  WrittenBy,
-} from "./checkpoint/thread-image.ts";
 export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";
 export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
 export {
@@ -161,8 +147,11 @@ export {
   type ToolStrategy,
   toolNode,
 } from "./define/tool-node.ts";
-export { type CheckOptions, checkGraph } from "./inspect/check-graph.ts";
-export { type HistoryEntry, type HistoryOptions, history } from "./inspect/history.ts";
+export { type CheckOptions, checkGraph } from "./inspect/check/check-graph.ts";
+export type { GraphReport, GraphRule, GraphViolation } from "./inspect/check/report.ts";
+export { machineAfter, type WalkedPath, type WalkedPaths, walkPaths } from "./inspect/check/walk-paths.ts";
+export { type HistoryEntry, type HistoryOptions, history } from "./inspect/get-history.ts";
+export { type WaitingFilter, type WaitingQuestion, waiting } from "./inspect/list-interrupts.ts";
 export {
   copyThread,
   deleteThread,
@@ -170,9 +159,7 @@ export {
   type ImportOptions,
   importThread,
 } from "./inspect/move-thread.ts";
-export { type PruneOptions, type PruneReport, prune } from "./inspect/prune.ts";
-export { type ReadEventsOptions, readEvents } from "./inspect/read-events.ts";
-export type { GraphReport, GraphRule, GraphViolation } from "./inspect/report.ts";
+export { type PruneOptions, type PruneReport, prune } from "./inspect/prune-thread.ts";
 export {
   type ClosedInterrupt,
   getState,
@@ -181,8 +168,22 @@ export {
   type StateOptions,
   type ThreadState,
 } from "./inspect/state.ts";
-export { type WaitingFilter, type WaitingQuestion, waiting } from "./inspect/waiting.ts";
-export { machineAfter, type WalkedPath, type WalkedPaths, walkPaths } from "./inspect/walk-paths.ts";
+export { type ReadEventsOptions, readEvents } from "./inspect/stream-events.ts";
+export { longTerm } from "./long-term/inject-long-term.ts";
+export { type LongTermStore, type LongTermStoreOptions, longTermStore } from "./long-term/long-term-store.ts";
+export type {
+  LongTermChange,
+  LongTermPlace,
+  LongTermQuery,
+  LongTermReader,
+  LongTermRow,
+  LongTermRows,
+  LongTermTouch,
+  LongTermWord,
+  Refreshed,
+} from "./long-term/rows.ts";
+export * as longTermRules from "./long-term/rules.ts";
+export type { Embed, LongTermVectors } from "./long-term/vectors.ts";
 export {
   checkCallPolicy,
   type ModelCallPolicy,
@@ -217,12 +218,21 @@ export { type RecoverOptions, recover } from "./resume/recover.ts";
 export { resume } from "./resume/resume.ts";
 export type { ServingOptions } from "./resume/serving.ts";
 export { type SteerOptions, steer } from "./resume/steer.ts";
-export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update.ts";
-export type { EventView, OpenInterrupt, RunEvent, RunEventBody, Transition, TransitionRecord } from "./run/events.ts";
-export type { Misfit } from "./run/fit.ts";
-export type { LetterInput } from "./run/inbox.ts";
-export type { InspectedActor, Inspector } from "./run/inspection.ts";
-export type { GuardResult } from "./run/kernel.ts";
+export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update-state.ts";
+export type {
+  EventView,
+  OpenInterrupt,
+  RunEvent,
+  RunEventBody,
+  Transition,
+  TransitionRecord,
+} from "./run/events/events.ts";
+export type { InspectedActor, Inspector } from "./run/events/inspection.ts";
+export type { TextOptions } from "./run/events/text-stream.ts";
+export type { GuardResult } from "./run/kernel/kernel.ts";
+export type { Misfit } from "./run/migration/compatibility.ts";
+export { run } from "./run/run.ts";
+export type { LetterInput } from "./run/session/inbox.ts";
 export type {
   Answers,
   BreakpointOption,
@@ -235,9 +245,7 @@ export type {
   RunOptions,
   RunResult,
   StartOptions,
-} from "./run/options.ts";
-export { run } from "./run/run.ts";
-export type { TextOptions } from "./run/text-stream.ts";
+} from "./run/session/options.ts";
 export {
   type Channel,
   ephemeral,
@@ -261,13 +269,7 @@ export {
   type UpdateOf,
 } from "./state/definition.ts";
 export { applyDelta, type Delta, type Patch } from "./state/delta.ts";
-export {
-  type ApprovalAnswer,
-  type ApprovalVerdict,
-  approval,
-  type InDoubtAnswer,
-  type NodeInDoubtAnswer,
-} from "./tool/approval.ts";
+export { type JsonSchemaInput, type JsonSchemaValidator, jsonSchemaInput } from "./tool/arguments/json-schema.ts";
 export {
   type ArtifactFilter,
   type ArtifactRow,
@@ -277,14 +279,45 @@ export {
   handleOf,
   type KeptArtifacts,
   keyOfBody,
-} from "./tool/artifact.ts";
-export type { ArtifactPage, ToolArtifacts } from "./tool/artifact-access.ts";
-export type { ArtifactDraft, ArtifactRef } from "./tool/artifact-draft.ts";
-export type { ResultLimits } from "./tool/artifact-limits.ts";
-export type { RedactionPolicy } from "./tool/artifact-redaction.ts";
-export { type ClientFailure, clientAnswer } from "./tool/client-tool.ts";
-export { describeTool, type ToolDescription } from "./tool/describe-tool.ts";
-export { type FinalCall, finalCall, finalCallName } from "./tool/final-call.ts";
+} from "./tool/artifacts/artifact.ts";
+export type { ArtifactPage, ToolArtifacts } from "./tool/artifacts/artifact-access.ts";
+export type { ArtifactDraft, ArtifactRef } from "./tool/artifacts/artifact-draft.ts";
+export type { ResultLimits } from "./tool/artifacts/artifact-limits.ts";
+export type { RedactionPolicy } from "./tool/artifacts/artifact-redaction.ts";
+export { type ReadArtifactOptions, readArtifact } from "./tool/artifacts/read-artifact.ts";
+export { type ClientFailure, clientAnswer } from "./tool/definition/client-tool.ts";
+export { describeTool, type ToolDescription } from "./tool/definition/describe-tool.ts";
+export { type FinalCall, finalCall, finalCallName } from "./tool/definition/final-call.ts";
+export { lintTool, type ToolWarning, type ToolWarningCode } from "./tool/definition/lint-tool.ts";
+export { jsonSchemaOf, modelToolOf } from "./tool/definition/model-tool.ts";
+export { type OutputInput, type OutputSchema, outputSchema, type ReadOutput } from "./tool/definition/output-schema.ts";
+export type { ContextNeeds, InjectedOf, InjectMap, StateNeeds } from "./tool/definition/tool.ts";
+export {
+  type ArgsOf,
+  type DefinedTool,
+  defineTool,
+  type GivenBy,
+  type Tool,
+  type ToolCall,
+  type ToolDefinition,
+  type ToolExecution,
+  type ToolInput,
+  type ToolRetryOn,
+  type ToolRuntime,
+  type ToolSafety,
+  type ToolSpec,
+  type ToolSpecParts,
+  toolSpec,
+} from "./tool/definition/tool.ts";
+export {
+  isToolError,
+  ToolError,
+  type ToolErrorDisposition,
+  type ToolErrorKind,
+  type ToolErrorOptions,
+  type ToolErrorPolicy,
+} from "./tool/definition/tool-error.ts";
+export { snakeCaseOf, type ToolNames } from "./tool/definition/tool-name.ts";
 export {
   type AgentTool,
   type AgentToolResult,
@@ -292,13 +325,17 @@ export {
   type FromAgentToolOptions,
   fromAgentTool,
   type StaticOf,
-} from "./tool/from-agent-tool.ts";
-export { custom, runIdentity } from "./tool/injections.ts";
-export type { AnswerInput, AnswerOf, InterruptDeclaration, InterruptShape } from "./tool/interrupt.ts";
-export { type JsonSchemaInput, type JsonSchemaValidator, jsonSchemaInput } from "./tool/json-schema.ts";
-export type { Ledger, OpenLedger } from "./tool/ledger.ts";
-export { lintTool, type ToolWarning, type ToolWarningCode } from "./tool/lint-tool.ts";
-export { longTerm } from "./tool/long-term.ts";
+} from "./tool/from-pi-tool.ts";
+export { custom, runIdentity } from "./tool/inject.ts";
+export {
+  type ApprovalAnswer,
+  type ApprovalVerdict,
+  approval,
+  type InDoubtAnswer,
+  type NodeInDoubtAnswer,
+} from "./tool/policy/approval.ts";
+export type { AnswerInput, AnswerOf, InterruptDeclaration, InterruptShape } from "./tool/policy/interrupt.ts";
+export type { Ledger, OpenLedger } from "./tool/policy/ledger.ts";
 export {
   type AgentEnding,
   type AskOptions,
@@ -320,37 +357,7 @@ export {
   type RequestEnded,
   respond,
   type WritingRuntime,
-} from "./tool/middleware.ts";
-export { jsonSchemaOf, modelToolOf } from "./tool/model-tool.ts";
-export { type OutputInput, type OutputSchema, outputSchema, type ReadOutput } from "./tool/output-schema.ts";
-export { type ReadArtifactOptions, readArtifact } from "./tool/read-artifact.ts";
+} from "./tool/policy/middleware.ts";
+export { env, type SecretValue, secret } from "./tool/policy/secret.ts";
 export { isRegistry, type ToolRegistry, type ToolRegistryOptions, toolRegistry } from "./tool/registry.ts";
 export type { ToolOutput, ToolResult, ToolReturn } from "./tool/result.ts";
-export { env, type SecretValue, secret } from "./tool/secret.ts";
-export type { ContextNeeds, InjectedOf, InjectMap, StateNeeds } from "./tool/tool.ts";
-export {
-  type ArgsOf,
-  type DefinedTool,
-  defineTool,
-  type GivenBy,
-  type Tool,
-  type ToolCall,
-  type ToolDefinition,
-  type ToolExecution,
-  type ToolInput,
-  type ToolRetryOn,
-  type ToolRuntime,
-  type ToolSafety,
-  type ToolSpec,
-  type ToolSpecParts,
-  toolSpec,
-} from "./tool/tool.ts";
-export {
-  isToolError,
-  ToolError,
-  type ToolErrorDisposition,
-  type ToolErrorKind,
-  type ToolErrorOptions,
-  type ToolErrorPolicy,
-} from "./tool/tool-error.ts";
-export { snakeCaseOf, type ToolNames } from "./tool/tool-name.ts";

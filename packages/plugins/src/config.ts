@@ -6,10 +6,10 @@ import { checkOptions, optionNames, systemWorld, type Tool, type ToolRegistry, t
 import { watchFile } from "@statewright/host";
 import { type ConfigFile, type McpEntry, type PluginEntry, readConfig, unfitConfig } from "./config-file.ts";
 import { type ConfigTrust, checkTrusted, isTrusted } from "./config-trust.ts";
-import { type HeldPlugin, heldPlugin } from "./held-plugin.ts";
-import type { MayStart } from "./keeper.ts";
+import { type HeldPlugin, heldPlugin } from "./managed-plugin.ts";
 import type { McpCommonOptions, McpServer } from "./mcp/connect-mcp.ts";
 import { loadPluginAs, type Plugin, type PluginOptions } from "./plugin.ts";
+import type { MayStart } from "./supervisor.ts";
 
 /** What a configuration is read with. */
 export interface ToolConfigOptions {

@@ -19,9 +19,9 @@ import {
 } from "@statewright/core";
 import { expand } from "./expand.ts";
 import { jsonSchema } from "./json-schema.ts";
-import { keeper, type MayStart } from "./keeper.ts";
 import { notReady, type PluginProcess, type Start, startPlugin } from "./plugin-process.ts";
 import { isObject, type PluginReply, type PluginToolDefinition } from "./protocol.ts";
+import { keeper, type MayStart } from "./supervisor.ts";
 
 /** How a plugin is started, and what is done when it does not answer. */
 export interface PluginOptions

@@ -1,7 +1,7 @@
 /** What keeps a process or a connection at work, with lives that end when they are told to. */
 import { isToolError } from "@statewright/core";
 import { expect, test } from "vitest";
-import { type Keeper, type KeeperOptions, keeper, type Life } from "../src/keeper.ts";
+import { type Keeper, type KeeperOptions, keeper, type Life } from "../src/supervisor.ts";
 
 interface Numbered extends Life {
   readonly number: number;

@@ -1,6 +1,7 @@
 /** Threads of Statewright in one SQLite file. */
-export type { BackupOptions } from "./backup-options.ts";
-export { encryptStore } from "./encrypt.ts";
+
+export type { Encryption, EncryptionKey } from "./encryption/cipher.ts";
+export { encryptStore } from "./encryption/encrypt.ts";
+export type { BackupOptions } from "./file/backup-options.ts";
 export { type SqliteStore, type SqliteStoreOptions, sqliteStore } from "./store.ts";
-export type { Encryption, EncryptionKey } from "./vault.ts";
-export type { Fault, VerifyReport } from "./verify-report.ts";
+export type { Fault, VerifyReport } from "./verify/verify-report.ts";

@@ -18,29 +18,29 @@ import {
   type World,
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import { createArtifacts } from "./artifacts.ts";
-import { backupTo } from "./backup.ts";
-import type { BackupOptions } from "./backup-options.ts";
-import { createCommitter, locked } from "./committer.ts";
-import { createCuts } from "./cuts.ts";
-import { type OpenFile, openDatabase } from "./database.ts";
-import type { Durability } from "./durability.ts";
-import { asStoreError } from "./errors.ts";
-import { createImages } from "./image.ts";
-import { insist } from "./insist.ts";
-import { withLastGood } from "./last-good.ts";
-import { createLongTerm } from "./long-term.ts";
-import { createOwner } from "./owner.ts";
-import { createReader, type Reader } from "./reader.ts";
-import { createReserve } from "./reserve.ts";
-import { type Rotation, rotateAll, rotateItems, rotateThread } from "./rotation.ts";
-import { settle } from "./settle.ts";
-import { createSweeper } from "./sweeper.ts";
-import { vacuum } from "./vacuum.ts";
-import { createVault, type Encryption } from "./vault.ts";
-import { createVerifier, verifyStore } from "./verify.ts";
-import type { VerifyReport } from "./verify-report.ts";
-import { createWriter, type DeferredClaim, forgetLine, type Held, type Writer } from "./writer.ts";
+import { createVault, type Encryption } from "./encryption/cipher.ts";
+import { createSweeper } from "./encryption/reencrypt.ts";
+import { type Rotation, rotateAll, rotateItems, rotateThread } from "./encryption/rotation.ts";
+import { backupTo } from "./file/backup.ts";
+import type { BackupOptions } from "./file/backup-options.ts";
+import { type OpenFile, openDatabase } from "./file/database.ts";
+import { createReserve } from "./file/disk-reserve.ts";
+import type { Durability } from "./file/durability.ts";
+import { asStoreError } from "./file/errors.ts";
+import { settle } from "./file/fsync.ts";
+import { withLastGood } from "./file/last-good.ts";
+import { createOwner } from "./file/owner.ts";
+import { insist } from "./file/retry-busy.ts";
+import { vacuum } from "./file/vacuum.ts";
+import { createReader, type Reader } from "./read/reader.ts";
+import { createImages } from "./rows/thread-export.ts";
+import { createVerifier, verifyStore } from "./verify/verify.ts";
+import type { VerifyReport } from "./verify/verify-report.ts";
+import { createArtifacts } from "./write/artifacts.ts";
+import { createCommitter, locked } from "./write/committer.ts";
+import { createLongTerm } from "./write/long-term.ts";
+import { createCuts } from "./write/pruned-ranges.ts";
+import { createWriter, type DeferredClaim, forgetLine, type Held, type Writer } from "./write/writer.ts";
 
 /** A store in a SQLite file, and what its operator does with the file. */
 export interface SqliteStore extends Store {

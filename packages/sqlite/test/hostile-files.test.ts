@@ -4,7 +4,7 @@ import { isStatewrightError, resume, run } from "@statewright/core";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import type Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openDatabase } from "../src/database.ts";
+import { openDatabase } from "../src/file/database.ts";
 import { change } from "./support/file.ts";
 import { first, growing } from "./support/growing.ts";
 import { graph, question, running, superstep, tell } from "./support/rows.ts";
@@ -247,7 +247,9 @@ describe("a connection of ours", () => {
 
   test("attaches nothing: no statement of ours does, and nothing that a file holds can", () => {
     const sources = new URL("../src/", import.meta.url);
-    for (const name of readdirSync(sources))
+    for (const name of readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((path) =>
+      path.endsWith(".ts"),
+    ))
       expect(readFileSync(new URL(name, sources), "utf8")).not.toMatch(/\bATTACH\b/);
     forge((db) => {
       // SQLite itself takes no such trigger.

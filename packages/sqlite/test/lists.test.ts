@@ -11,12 +11,12 @@ import {
 import { sqliteStore } from "@statewright/sqlite";
 import Sqlite from "better-sqlite3";
 import { expect, test } from "vitest";
-import { createCuts } from "../src/cuts.ts";
-import { createEffectRows } from "../src/effect-rows.ts";
-import { createReader } from "../src/reader.ts";
-import { createRetention } from "../src/retention.ts";
-import { knowRowSums } from "../src/row-sums.ts";
-import { createEraser } from "../src/thread-tables.ts";
+import { createReader } from "../src/read/reader.ts";
+import { createEffectRows } from "../src/rows/effect-rows.ts";
+import { knowRowSums } from "../src/rows/row-sums.ts";
+import { createEraser } from "../src/rows/thread-tables.ts";
+import { createCuts } from "../src/write/pruned-ranges.ts";
+import { createRetention } from "../src/write/retention.ts";
 import { checkpoint, running, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 

@@ -4,7 +4,7 @@ import { copyThread, deleteThread } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { fillThread } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { sharedTables, threadTables } from "../src/thread-tables.ts";
+import { sharedTables, threadTables } from "../src/rows/thread-tables.ts";
 import { bytesOf, countsOf, tablesOf, textOf } from "./support/file.ts";
 import { folder } from "./support/stores.ts";
 

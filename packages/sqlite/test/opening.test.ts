@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { refuseOldNode, refuseOldSqlite } from "../src/database.ts";
+import { refuseOldNode, refuseOldSqlite } from "../src/file/database.ts";
 import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
@@ -180,7 +180,9 @@ describe("a file that is opened", () => {
 
 test("R2 no SQL text of the store is made of values", () => {
   const folder = new URL("../src/", import.meta.url);
-  for (const name of readdirSync(folder)) {
+  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) =>
+    path.endsWith(".ts"),
+  )) {
     const text = readFileSync(new URL(name, folder), "utf8");
     expect(text, name).not.toMatch(/\b(?:prepare|exec|pragma)\s*(?:<[^(]*>)?\(\s*`/);
     expect(text, name).not.toMatch(/`[^`]*\b(?:SELECT|INSERT|UPDATE|DELETE|CREATE)\b[^`]*\$\{/);

@@ -6,12 +6,12 @@ import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { fillThread } from "@statewright/testing/conformance";
 import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createCuts } from "../src/cuts.ts";
-import { createEffectRows } from "../src/effect-rows.ts";
-import { createReader } from "../src/reader.ts";
-import { createRetention, type Piece } from "../src/retention.ts";
-import { knowRowSums } from "../src/row-sums.ts";
-import { createEraser } from "../src/thread-tables.ts";
+import { createReader } from "../src/read/reader.ts";
+import { createEffectRows } from "../src/rows/effect-rows.ts";
+import { knowRowSums } from "../src/rows/row-sums.ts";
+import { createEraser } from "../src/rows/thread-tables.ts";
+import { createCuts } from "../src/write/pruned-ranges.ts";
+import { createRetention, type Piece } from "../src/write/retention.ts";
 import { append, checkpoint, graph, itemsOf, running, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 

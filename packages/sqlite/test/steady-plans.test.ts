@@ -1,6 +1,6 @@
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
-import { keepPlans, withSteadyPlan } from "../src/steady-plans.ts";
+import { keepPlans, withSteadyPlan } from "../src/file/pin-query-plans.ts";
 
 test("each parameter of a query is an expression, which SQLite does not plan anew for; texts and changes stay", () => {
   const query = "SELECT n FROM t WHERE id = ? AND kind = 'what?' AND at > @at LIMIT ?";

@@ -17,12 +17,12 @@ export type { PluginCommand, PluginFaults } from "./faults/faulty-plugin.ts";
 export type { StoreFaults } from "./faults/faulty-store.ts";
 export type { ToolFaults } from "./faults/faulty-tool.ts";
 export { faults } from "./faults.ts";
-export { type LoadedRun, type LoadReport, loadRuns } from "./kit/load-runs.ts";
 export type { NodeOutcome, PathEvent } from "./paths/path-event.ts";
 export { type GraphPath, type PathsOptions, pathsOf } from "./paths/paths-of.ts";
 export type { PathRunOptions, PathTool } from "./paths/run-path.ts";
 export { type RecordedModel, type RecordedModelOptions, recordedModel } from "./recorded-model.ts";
 export type { RecordingMode } from "./recording/recording.ts";
+export { type LoadedRun, type LoadReport, loadRuns } from "./run/load-runs.ts";
 export {
   type CallsOf,
   call,
@@ -44,8 +44,8 @@ export {
   think,
 } from "./scripted-model.ts";
 export { type Chance, chanceOf } from "./simulation/chance.ts";
+export type { ActOptions, Outside } from "./simulation/external-world.ts";
 export type { FaultKind } from "./simulation/faults.ts";
-export type { ActOptions, Outside } from "./simulation/outside.ts";
 export {
   type ProgramOf,
   type SimulatedProgram,

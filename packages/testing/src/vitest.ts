@@ -11,7 +11,6 @@ addCrashMatcher();
 noteCoverage();
 
 // biome-ignore-start lint/performance/noBarrelFile: the entry of the package for vitest
-export { type EveryOrderOptions, everyOrder, type Order, type OrdersTried } from "./kit/every-order.ts";
 export {
   type NodeTest,
   type NodeTestOptions,
@@ -19,9 +18,10 @@ export {
   type ToolTest,
   type ToolTestOptions,
   toolTest,
-} from "./kit/part-tests.ts";
-export type { StartingPoint } from "./kit/start-at.ts";
-export type { StateName } from "./kit/state-names.ts";
+} from "./node/part-tests.ts";
+export type { StateName } from "./node/state-names.ts";
+export { type EveryOrderOptions, everyOrder, type Order, type OrdersTried } from "./order/every-order.ts";
+export type { StartingPoint } from "./run/start-at.ts";
 export {
   type MakesGraph,
   type SendOptions,
@@ -35,9 +35,9 @@ export {
   type TestRunOptions,
   type TestStatus,
   testRun,
-} from "./kit/test-run.ts";
-export type { Trace, TracedCall, TracedEffect, TraceEntry } from "./kit/trace.ts";
-export { traceText } from "./kit/trace-text.ts";
+} from "./run/test-run.ts";
+export type { Trace, TracedCall, TracedEffect, TraceEntry } from "./trace/trace.ts";
+export { traceText } from "./trace/trace-text.ts";
 export type { CrashMatchers } from "./vitest/crash-matcher.ts";
 export type { RanName } from "./vitest/effects.ts";
 export { type StatewrightMatchers, traceSerializer } from "./vitest/matchers.ts";

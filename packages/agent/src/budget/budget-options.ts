@@ -1,6 +1,6 @@
 /** What `budget` takes, read and looked at. */
 import { checkOptions, optionNames, StatewrightError } from "@statewright/core";
-import { checkCount, checkFlag, checkTime, checkWord, needOneOf, unfitOption } from "../check-option.ts";
+import { checkCount, checkFlag, checkTime, checkWord, needOneOf, unfitOption } from "../agent/check-option.ts";
 import { type BudgetLimits, budgetKinds } from "./budget-spent.ts";
 import { type Prices, type PricesInput, readPrices } from "./prices.ts";
 

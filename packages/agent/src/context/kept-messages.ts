@@ -3,7 +3,7 @@
  * yet to react to stays whole, and what stays begins with a person's message where there is one: so providers take it.
  */
 import type { Message } from "@statewright/core";
-import { isFromPerson } from "../from-person.ts";
+import { isFromPerson } from "../agent/from-person.ts";
 
 /** A conversation that was cut: the places of what stays, each before the one after it. */
 export interface Cut {

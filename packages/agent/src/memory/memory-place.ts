@@ -1,6 +1,6 @@
 /** Where memories are kept: a namespace of the long-term store, found from the context of a run and never from a model. */
 import { fingerprint, type LongTerm, type LongTermItem, type OpenLongTerm, type RunIdentity } from "@statewright/core";
-import { checkFunction } from "../check-option.ts";
+import { checkFunction } from "../agent/check-option.ts";
 
 /** Gives the ids of the namespace, such as `["users", context.user]`. */
 export type MemoryNamespace<Context> = (at: {

@@ -10,7 +10,7 @@ import {
   optionNames,
   type Tool,
 } from "@statewright/core";
-import { checkCount, checkTime, checkWord } from "../check-option.ts";
+import { checkCount, checkTime, checkWord } from "../agent/check-option.ts";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
 import { checkNamespace, type MemoryNamespace, memoryKey, memoryOf } from "./memory-place.ts";
 

@@ -8,10 +8,10 @@ import {
   textOf,
   type UserMessage,
 } from "@statewright/core";
-import { checkCount, checkWord, unfitOption } from "../check-option.ts";
+import { checkCount, checkWord, unfitOption } from "../agent/check-option.ts";
+import { isFromPerson } from "../agent/from-person.ts";
+import { type LatestChannel, latest } from "../agent/last-value-channel.ts";
 import { lastUserStart } from "../context/kept-messages.ts";
-import { isFromPerson } from "../from-person.ts";
-import { type LatestChannel, latest } from "../latest-channel.ts";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
 import { checkNamespace, type Memory, type MemoryNamespace, memoriesOf, memoryOf } from "./memory-place.ts";
 

@@ -14,10 +14,10 @@ import {
   textOf,
   type WritingRuntime,
 } from "@statewright/core";
-import { checkCount, checkFunction, checkTime, checkWord, needOneOf, unfitOption } from "../check-option.ts";
+import { checkCount, checkFunction, checkTime, checkWord, needOneOf, unfitOption } from "../agent/check-option.ts";
+import { isFromPerson } from "../agent/from-person.ts";
 import { messageText } from "../context/conversation-text.ts";
 import { lastUserStart } from "../context/kept-messages.ts";
-import { isFromPerson } from "../from-person.ts";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
 import { checkNamespace, type Memory, type MemoryNamespace, memoriesOf, memoryKey, memoryOf } from "./memory-place.ts";
 

@@ -9,7 +9,7 @@ import {
   optionNames,
   type WritingRuntime,
 } from "@statewright/core";
-import { checkCount, checkTexts, checkTime } from "../check-option.ts";
+import { checkCount, checkTexts, checkTime } from "../agent/check-option.ts";
 import { defaultCacheBytes, type RecentLimits, recentCache } from "../recent-cache.ts";
 import { textOfArgs } from "./same-args.ts";
 

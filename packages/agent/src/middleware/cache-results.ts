@@ -8,7 +8,7 @@ import {
   type ToolResult,
   type ToolSpec,
 } from "@statewright/core";
-import { checkCount } from "../check-option.ts";
+import { checkCount } from "../agent/check-option.ts";
 import { defaultCacheBytes, recentCache } from "../recent-cache.ts";
 import { textOfArgs } from "./same-args.ts";
 

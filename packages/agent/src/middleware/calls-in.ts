@@ -1,6 +1,6 @@
 /** Calls in a conversation, as policies read them from the state. */
 import { callsOf, type Message, type ToolCallBlock } from "@statewright/core";
-import { isFromPerson } from "../from-person.ts";
+import { isFromPerson } from "../agent/from-person.ts";
 
 /** The conversation of a state; empty where it has none. */
 export function messagesIn(state: unknown): readonly Message[] {

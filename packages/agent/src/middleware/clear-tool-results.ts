@@ -10,7 +10,7 @@ import {
   optionNames,
   type ToolMessage,
 } from "@statewright/core";
-import { checkCount, checkFlag, checkTexts, unfitOption } from "../check-option.ts";
+import { checkCount, checkFlag, checkTexts, unfitOption } from "../agent/check-option.ts";
 import { type CountTokens, tokenMeter } from "../context/count-tokens.ts";
 import { exchangeStart } from "../context/kept-messages.ts";
 import { tokenLedger } from "../context/token-ledger.ts";

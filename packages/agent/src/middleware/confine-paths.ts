@@ -9,7 +9,7 @@ import {
   StatewrightError,
   type ToolSpec,
 } from "@statewright/core";
-import { checkFlag } from "../check-option.ts";
+import { checkFlag } from "../agent/check-option.ts";
 
 /** What `confinePaths` takes. */
 export interface ConfineOptions {

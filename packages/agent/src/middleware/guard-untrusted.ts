@@ -12,8 +12,8 @@ import {
   StatewrightError,
   type ToolSpec,
 } from "@statewright/core";
-import { checkFlag } from "../check-option.ts";
-import { textsSchema } from "../texts-schema.ts";
+import { checkFlag } from "../agent/check-option.ts";
+import { textsSchema } from "../output/texts-schema.ts";
 import { checkAsking } from "./check-asking.ts";
 
 /** What `guardUntrusted` takes. */

@@ -11,9 +11,9 @@ import {
   textOf,
   type UserMessage,
 } from "@statewright/core";
-import { checkFunction, unfitOption } from "../check-option.ts";
-import { isFromPerson } from "../from-person.ts";
-import { textsSchema } from "../texts-schema.ts";
+import { checkFunction, unfitOption } from "../agent/check-option.ts";
+import { isFromPerson } from "../agent/from-person.ts";
+import { textsSchema } from "../output/texts-schema.ts";
 import { messagesIn } from "./calls-in.ts";
 
 /** What an input guardrail looks at. */

@@ -13,7 +13,7 @@ import {
   type ToolCallBlock,
   ToolError,
 } from "@statewright/core";
-import { checkFlag } from "../check-option.ts";
+import { checkFlag } from "../agent/check-option.ts";
 import { earlierSiblings, messagesIn } from "./calls-in.ts";
 
 /** How many calls may be made. */

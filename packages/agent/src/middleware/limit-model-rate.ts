@@ -7,7 +7,7 @@ import {
   type OutgoingRequest,
   optionNames,
 } from "@statewright/core";
-import { checkCount, checkFlag, checkTime, needOneOf, unfitOption } from "../check-option.ts";
+import { checkCount, checkFlag, checkTime, needOneOf, unfitOption } from "../agent/check-option.ts";
 import { type CountTokens, tokenMeter } from "../context/count-tokens.ts";
 import { tokenLedger } from "../context/token-ledger.ts";
 import { type Pass, passTogether, rateGate } from "../rate-gate.ts";

@@ -7,7 +7,7 @@ import {
   StatewrightError,
   ToolError,
 } from "@statewright/core";
-import { checkFlag } from "../check-option.ts";
+import { checkFlag } from "../agent/check-option.ts";
 import { type Pass, passTogether, rateGate } from "../rate-gate.ts";
 
 /** What `limitRate` takes. */

@@ -10,7 +10,7 @@ import {
   optionNames,
   printable,
 } from "@statewright/core";
-import { checkFlag, checkFunction } from "../check-option.ts";
+import { checkFlag, checkFunction } from "../agent/check-option.ts";
 
 /** What `logCalls` takes. */
 export interface LogCallsOptions {

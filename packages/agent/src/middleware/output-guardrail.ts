@@ -8,8 +8,8 @@ import {
   optionNames,
   type WritingRuntime,
 } from "@statewright/core";
-import { answerText, isAnswer, isFinal } from "../answer-in.ts";
-import { checkCount, checkFunction, checkWord, unfitOption } from "../check-option.ts";
+import { checkCount, checkFunction, checkWord, unfitOption } from "../agent/check-option.ts";
+import { answerText, isAnswer, isFinal } from "../output/is-final-answer.ts";
 import type { Refusal } from "./input-guardrail.ts";
 
 /** What an output guardrail looks at. */

@@ -10,7 +10,7 @@ import {
   type ProviderData,
   type RunIdentity,
 } from "@statewright/core";
-import { checkFunction, checkWord } from "../check-option.ts";
+import { checkFunction, checkWord } from "../agent/check-option.ts";
 import { exchangeStart } from "../context/kept-messages.ts";
 import { messagesIn } from "./calls-in.ts";
 

@@ -14,9 +14,9 @@ import {
   type ToolResult,
   type UserMessage,
 } from "@statewright/core";
-import { isFinal } from "../answer-in.ts";
-import { checkFlag, unfitOption } from "../check-option.ts";
-import { type Clean, cleanBlock, cleanData, cleanOutput, cleanResult } from "../clean-result.ts";
+import { checkFlag, unfitOption } from "../agent/check-option.ts";
+import { type Clean, cleanBlock, cleanData, cleanOutput, cleanResult } from "../output/clean-result.ts";
+import { isFinal } from "../output/is-final-answer.ts";
 import { beginsAsJson, cleanAnswer } from "../personal/clean-json.ts";
 import { type Found, findPersonal, type PersonalKind, personalKinds } from "../personal/find-personal.ts";
 import { cleanStream } from "../personal/redact-stream.ts";

@@ -7,7 +7,7 @@ import {
   optionNames,
   StatewrightError,
 } from "@statewright/core";
-import { type Clean, cleanData, cleanOutput, cleanResult } from "../clean-result.ts";
+import { type Clean, cleanData, cleanOutput, cleanResult } from "../output/clean-result.ts";
 
 /** A secret by its looks: what it begins with, and how many letters, digits and `_-.+/=~` follow at least. */
 export interface SecretPattern {

@@ -13,10 +13,10 @@ import {
   optionNames,
   textOf,
 } from "@statewright/core";
-import { checkCount, checkTexts, unfitOption } from "../check-option.ts";
+import { checkCount, checkTexts, unfitOption } from "../agent/check-option.ts";
+import { isFromPerson } from "../agent/from-person.ts";
+import { type LatestChannel, latest } from "../agent/last-value-channel.ts";
 import { messageText } from "../context/conversation-text.ts";
-import { isFromPerson } from "../from-person.ts";
-import { type LatestChannel, latest } from "../latest-channel.ts";
 
 /** What `selectToolsByModel` takes. */
 export interface SelectToolsOptions {

@@ -13,12 +13,12 @@ import {
   textOf,
   type UserMessage,
 } from "@statewright/core";
-import { checkCount, needOneOf, unfitOption } from "../check-option.ts";
+import { checkCount, needOneOf, unfitOption } from "../agent/check-option.ts";
+import { type LatestChannel, latest } from "../agent/last-value-channel.ts";
 import { messageText } from "../context/conversation-text.ts";
 import { type CountTokens, type TokenMeter, tokenMeter } from "../context/count-tokens.ts";
 import { type Cut, cutFrom, keptMessages, lastUserStart } from "../context/kept-messages.ts";
 import { type TokenSums, tokenLedger } from "../context/token-ledger.ts";
-import { type LatestChannel, latest } from "../latest-channel.ts";
 import { messagesIn } from "./calls-in.ts";
 
 /** What `summarise` takes: the model, and one trigger or both. */

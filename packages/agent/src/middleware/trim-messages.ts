@@ -1,6 +1,6 @@
 /** Requests that stay within a limit: the beginning of a long conversation is not sent. */
 import { checkOptions, defineMiddleware, type Message, type Middleware, optionNames } from "@statewright/core";
-import { checkCount, checkFlag, needOneOf } from "../check-option.ts";
+import { checkCount, checkFlag, needOneOf } from "../agent/check-option.ts";
 import { type CountTokens, tokenMeter } from "../context/count-tokens.ts";
 import { cutFrom, frontOf, keptMessages, userTurnsStart } from "../context/kept-messages.ts";
 import { tokenLedger } from "../context/token-ledger.ts";

@@ -1,5 +1,5 @@
 /** Answers that are JSON: what stands in their texts is found behind the escapes in which JSON writes it. */
-import { type Clean, cleanData } from "../clean-result.ts";
+import { type Clean, cleanData } from "../output/clean-result.ts";
 
 const openings: ReadonlySet<string> = new Set(["", "```", "```json"]);
 const closings: ReadonlySet<string> = new Set(["", "```"]);

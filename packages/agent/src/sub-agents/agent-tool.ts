@@ -25,8 +25,8 @@ import {
   type ToolReturn,
   textOf,
 } from "@statewright/core";
-import { answerText, endedBy } from "../agent-ended.ts";
-import { type AgentInput, toMessages } from "../agent-input.ts";
+import { answerText, endedBy } from "../agent/agent-ended.ts";
+import { type AgentInput, toMessages } from "../agent/agent-input.ts";
 import { usageIn } from "./usage-in.ts";
 
 /** The types of an agent, or of any graph whose state is a conversation. */

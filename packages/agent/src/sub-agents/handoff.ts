@@ -15,7 +15,7 @@ import {
   type ToolInput,
   type ToolSpec,
 } from "@statewright/core";
-import { checkFunction } from "../check-option.ts";
+import { checkFunction } from "../agent/check-option.ts";
 
 /** What passes from one agent to another, as an input filter sees it. */
 export interface HandoffFacts {

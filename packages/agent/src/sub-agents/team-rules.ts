@@ -7,7 +7,7 @@ import {
   type Middleware,
   type ToolNode,
 } from "@statewright/core";
-import { isFromPerson } from "../from-person.ts";
+import { isFromPerson } from "../agent/from-person.ts";
 import { earlierSiblings } from "../middleware/calls-in.ts";
 import { type Handoff, type HandoffFacts, type HandoffFilter, handoffOf } from "./handoff.ts";
 

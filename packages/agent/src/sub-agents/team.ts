@@ -17,9 +17,9 @@ import {
   StatewrightError,
   type Store,
 } from "@statewright/core";
-import { checkCount, checkWord } from "../check-option.ts";
-import { type Agent, talking } from "../create-agent.ts";
-import { questionsOf } from "../questions.ts";
+import { checkCount, checkWord } from "../agent/check-option.ts";
+import { type Agent, talking } from "../agent/create-agent.ts";
+import { questionsOf } from "../agent/interrupts.ts";
 import { handoffOf } from "./handoff.ts";
 import { channelsOf, contextOf, inputOf, outputOf } from "./team-parts.ts";
 import { handingOver, type Member, showing, type TeamRules, type TeamTalk, viewOf, within } from "./team-rules.ts";

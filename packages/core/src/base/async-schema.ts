@@ -2,8 +2,9 @@
  * Schemas that answer later. Nothing here waits for a schema: a value is parsed in many places, again after a resume, and
  * without a promise between a decision and its effect. So such a schema is a mistake of who defined it, and of nobody else.
  */
-import { disregardPromises } from "./disregard.ts";
+
 import { type ErrorPlace, StatewrightError } from "./errors.ts";
+import { disregardPromises } from "./ignore-rejections.ts";
 import type { ParseResult } from "./schema.ts";
 
 /**

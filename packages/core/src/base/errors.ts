@@ -4,7 +4,7 @@
  * `kind` names who acts next: `definition` the author of the graph, `input` the caller, `tool` the model,
  * `run` and `store` the operator.
  */
-import { printable } from "./printable.ts";
+import { printable } from "./escape-control-chars.ts";
 
 /** Who acts next after an error. */
 export type ErrorKind = "definition" | "input" | "tool" | "run" | "store";

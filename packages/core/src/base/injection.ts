@@ -3,6 +3,7 @@
  * What an injection needs is the type of a function `(context, state) => void`, so that plain variance decides
  * whether a graph can serve a tool.
  */
+
 import type { Json } from "./json.ts";
 import type { OpenLongTerm } from "./long-term.ts";
 

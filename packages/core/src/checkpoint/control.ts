@@ -3,7 +3,7 @@ import { StatewrightError } from "../base/errors.ts";
 import { isPlainObject } from "../base/json.ts";
 import type { Codec } from "../state/codec.ts";
 import type { CheckpointRow, Control } from "./checkpoint.ts";
-import { count, list, maybe } from "./row-shapes.ts";
+import { count, list, maybe } from "./codec/row-shapes.ts";
 
 /** What a checkpoint says of where control stands. Throws `store_corrupt`. */
 export function controlOf(

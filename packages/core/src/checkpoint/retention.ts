@@ -7,7 +7,7 @@
  * called it, unless something happened in it once that a fork from an older checkpoint would ask for.
  */
 import type { CheckpointRow, RunStatus } from "./checkpoint.ts";
-import { isChildLine } from "./store-rules.ts";
+import { isChildLine } from "./rules.ts";
 
 /** What stays: the newest `keepLast` of each line, and what was written at `since` or later. */
 export interface Retention {

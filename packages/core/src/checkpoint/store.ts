@@ -9,15 +9,15 @@
  * all lines of a thread; each line has its own head, journal and questions.
  */
 import type { StatewrightError } from "../base/errors.ts";
-import type { ArtifactWrite, KeptArtifacts } from "../tool/artifact.ts";
+import type { LongTermChange, LongTermRows } from "../long-term/rows.ts";
+import type { ArtifactWrite, KeptArtifacts } from "../tool/artifacts/artifact.ts";
 import type { CheckpointRow, DeltaRow, RunRow, RunStatus, StopKind } from "./checkpoint.ts";
 import type { ClaimablePage } from "./claimable.ts";
 import type { EventRow } from "./event.ts";
+import type { CutDelta, ThreadImage, WrittenBy } from "./export/thread-export.ts";
+import type { LetterRow, LetterWrite } from "./inbox-message.ts";
 import type { EffectRow, InterruptRow, QuestionRow } from "./journal.ts";
-import type { LetterRow, LetterWrite } from "./letter.ts";
-import type { LongTermChange, LongTermRows } from "./long-term-rows.ts";
 import type { Retention } from "./retention.ts";
-import type { CutDelta, ThreadImage, WrittenBy } from "./thread-image.ts";
 import type { TimerChange, TimerRow } from "./timer.ts";
 
 /** What a writer says when it takes a thread. The thread and the branch are made when they are not there. */

@@ -7,8 +7,8 @@ import { checkEffect, checkOptions, optionNames } from "../base/options.ts";
 import { isSchema } from "../base/schema.ts";
 import { type CachePolicy, policyNames } from "../define/node.ts";
 import type { StateTypes } from "../state/definition.ts";
-import { checkInterrupts, type InterruptShape } from "../tool/interrupt.ts";
-import { checkMiddleware } from "../tool/middleware.ts";
+import { checkInterrupts, type InterruptShape } from "../tool/policy/interrupt.ts";
+import { checkMiddleware } from "../tool/policy/middleware.ts";
 import type { GraphDefaults, GraphOptions } from "./define-graph.ts";
 import type { GraphProblem } from "./problem.ts";
 

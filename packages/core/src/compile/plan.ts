@@ -6,8 +6,8 @@ import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, NodeRecord } from "../define/graph.ts";
 import { graphOfTool } from "../define/graph-tool.ts";
 import type { ToolNode } from "../define/tool-node.ts";
-import { answerSchema } from "../tool/interrupt.ts";
-import { jsonSchemaOf, modelToolOf } from "../tool/model-tool.ts";
+import { jsonSchemaOf, modelToolOf } from "../tool/definition/model-tool.ts";
+import { answerSchema } from "../tool/policy/interrupt.ts";
 import { type Drawing, drawingOf, stateIds } from "./durable.ts";
 import { isParallel } from "./machine.ts";
 

@@ -1,7 +1,7 @@
 /** What the tools of a graph and the middleware around them need of it: questions and channels that it must declare. */
 import type { GraphDefinition } from "../define/graph.ts";
 import { graphOfTool } from "../define/graph-tool.ts";
-import type { Middleware } from "../tool/middleware.ts";
+import type { Middleware } from "../tool/policy/middleware.ts";
 import type { GraphProblem } from "./problem.ts";
 
 /** Questions that middleware and client-side tools ask, and channels of middleware, that are not declared. */

@@ -6,7 +6,6 @@ import { StatewrightError } from "../base/errors.ts";
 import { describeValue } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import type { Usage } from "../model/message.ts";
-import type { ToolResult, ToolReturn } from "../tool/result.ts";
 import {
   type ArgsOf,
   type DefinedTool,
@@ -15,7 +14,8 @@ import {
   type ToolDefinition,
   type ToolInput,
   toolSpec,
-} from "../tool/tool.ts";
+} from "../tool/definition/tool.ts";
+import type { ToolResult, ToolReturn } from "../tool/result.ts";
 import type { GraphDefinition, GraphTypes } from "./graph.ts";
 
 /** How deep calls of graphs may stand in one another where a tool does not say otherwise. */

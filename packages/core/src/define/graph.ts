@@ -2,9 +2,9 @@
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema } from "../base/schema.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
-import type { InterruptShape } from "../tool/interrupt.ts";
-import type { Middleware } from "../tool/middleware.ts";
-import type { Tool } from "../tool/tool.ts";
+import type { Tool } from "../tool/definition/tool.ts";
+import type { InterruptShape } from "../tool/policy/interrupt.ts";
+import type { Middleware } from "../tool/policy/middleware.ts";
 import type { Goto, PlainObject, Recipe, Send } from "./command.ts";
 import type { ContextDefinition } from "./context.ts";
 import type { END, Join, Route, Sends, START } from "./edge.ts";

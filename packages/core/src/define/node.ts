@@ -11,8 +11,8 @@ import type { Clock } from "../base/time.ts";
 import type { ModelCallPolicy } from "../model/call-policy.ts";
 import type { AgentEnd, AssistantMessage } from "../model/message.ts";
 import type { Model, ModelRequest } from "../model/model.ts";
-import type { AnswerOf, InterruptShape, PayloadOf } from "../tool/interrupt.ts";
-import type { Middleware } from "../tool/middleware.ts";
+import type { AnswerOf, InterruptShape, PayloadOf } from "../tool/policy/interrupt.ts";
+import type { Middleware } from "../tool/policy/middleware.ts";
 import type { Goto, Recipe, Send } from "./command.ts";
 import type { NodeCache } from "./node-cache.ts";
 

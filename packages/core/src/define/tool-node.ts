@@ -4,12 +4,12 @@ import { StatewrightError } from "../base/errors.ts";
 import { describeValue } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import type { Message } from "../model/message.ts";
-import type { ArtifactStore } from "../tool/artifact.ts";
-import { checkLimits, type ResultLimits } from "../tool/artifact-limits.ts";
-import { checkFinalCall, type FinalCall, finalCallName } from "../tool/final-call.ts";
-import { checkMiddleware, type Middleware } from "../tool/middleware.ts";
+import type { ArtifactStore } from "../tool/artifacts/artifact.ts";
+import { checkLimits, type ResultLimits } from "../tool/artifacts/artifact-limits.ts";
+import { checkFinalCall, type FinalCall, finalCallName } from "../tool/definition/final-call.ts";
+import type { Tool } from "../tool/definition/tool.ts";
+import { checkMiddleware, type Middleware } from "../tool/policy/middleware.ts";
 import { isRegistry, keepFree, type ToolRegistry, toolRegistry } from "../tool/registry.ts";
-import type { Tool } from "../tool/tool.ts";
 import type { AgentEnds } from "./node.ts";
 
 /** How the calls of one message share time: all at once, one by one, or in groups. */

@@ -3,10 +3,10 @@ import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { describeValue } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
+import type { ThreadImage } from "../checkpoint/export/thread-export.ts";
+import { imageOfText, textOfImage } from "../checkpoint/export/thread-text.ts";
 import type { Store } from "../checkpoint/store.ts";
-import type { ThreadImage } from "../checkpoint/thread-image.ts";
-import { imageOfText, textOfImage } from "../checkpoint/thread-text.ts";
-import { checkStore } from "../run/run-options.ts";
+import { checkStore } from "../run/session/run-options.ts";
 
 /** What `importThread` takes besides the text. */
 export interface ImportOptions {

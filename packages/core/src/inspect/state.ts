@@ -4,18 +4,18 @@ import { checkId } from "../base/ids.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import { checkWriter } from "../checkpoint/check-writer.ts";
 import type { CheckpointRow, RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
+import { restoreState } from "../checkpoint/codec/saved-state.ts";
 import { controlOf } from "../checkpoint/control.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
-import { restoreState } from "../checkpoint/saved-state.ts";
 import type { RunFilter, Store, ThreadFilter, ThreadRow } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import type { OpenInterrupt } from "../run/events.ts";
-import { openInterrupt } from "../run/run-facts.ts";
-import { checkCodec, checkGraph, checkStore } from "../run/run-options.ts";
+import type { OpenInterrupt } from "../run/events/events.ts";
+import { checkCodec, checkGraph, checkStore } from "../run/session/run-options.ts";
+import { openInterrupt } from "../run/session/run-row.ts";
 import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
-import { linesWithin, mustExist, type Read } from "./history.ts";
+import { linesWithin, mustExist, type Read } from "./get-history.ts";
 
 /** A thread at one checkpoint. */
 export interface ThreadState<Types extends GraphTypes = GraphTypes> {

@@ -7,12 +7,12 @@ import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import { planOf } from "../compile/plan.ts";
-import { readInput } from "../run/input.ts";
-import { codecOf } from "../run/open.ts";
+import { queuedInput } from "../run/loop/queued-input.ts";
+import { decide, sayAll, sayMigrations, wrote } from "../run/migration/resolve-version.ts";
 import { unfinishedStatuses } from "../run/queue.ts";
-import { queuedInput } from "../run/queued-input.ts";
-import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/run-options.ts";
-import { decide, sayAll, sayMigrations, wrote } from "../run/take-over.ts";
+import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/session/run-options.ts";
+import { readInput } from "../run/superstep/input.ts";
+import { codecOf } from "../run/task/open.ts";
 import type { Codec } from "../state/codec.ts";
 import { versionsOf } from "./serving.ts";
 

@@ -12,13 +12,13 @@ import type { TimerRow } from "../checkpoint/timer.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { createSlots } from "../run/concurrency.ts";
 import { stopNow } from "../run/launch.ts";
-import { worldOf } from "../run/open.ts";
-import type { ResumeOptions, RunHandle, RunOptions, RunResult } from "../run/options.ts";
 import { type SavingCaller, takeUp } from "../run/queue.ts";
 import { startRun } from "../run/run.ts";
-import { checkRunOptions } from "../run/run-options.ts";
+import { createSlots } from "../run/session/concurrency.ts";
+import type { ResumeOptions, RunHandle, RunOptions, RunResult } from "../run/session/options.ts";
+import { checkRunOptions } from "../run/session/run-options.ts";
+import { worldOf } from "../run/task/open.ts";
 import { resumeRun } from "./resume.ts";
 import {
   besides,

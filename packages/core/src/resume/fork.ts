@@ -1,28 +1,28 @@
 /** `fork`: a named branch from any checkpoint, with an edited state; the original stays as it is. */
 
-import { disregardPromises } from "../base/disregard.ts";
 import { describeThrown, isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
+import { disregardPromises } from "../base/ignore-rejections.ts";
 import { describeValue } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import { issuesText, type SchemaIssue } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { checkWriter } from "../checkpoint/check-writer.ts";
 import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
+import { restoreState, stateWriter } from "../checkpoint/codec/saved-state.ts";
 import { controlOf } from "../checkpoint/control.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
-import { restoreState, stateWriter } from "../checkpoint/saved-state.ts";
+import { unknownThread } from "../checkpoint/rules.ts";
 import type { CheckpointWrite, Store } from "../checkpoint/store.ts";
-import { unknownThread } from "../checkpoint/store-rules.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { type Plan, planOf } from "../compile/plan.ts";
 import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { admitWrites } from "../run/admission.ts";
-import { partedBy } from "../run/given-messages.ts";
-import { readUpdate, type Write } from "../run/returns.ts";
-import { checkCodec, checkGraph, checkStore } from "../run/run-options.ts";
-import { foldEdit } from "../run/superstep.ts";
+import { partedBy } from "../run/conversation/given-messages.ts";
+import { readUpdate, type Write } from "../run/session/returns.ts";
+import { checkCodec, checkGraph, checkStore } from "../run/session/run-options.ts";
+import { admitWrites } from "../run/session/validate-writes.ts";
+import { foldEdit } from "../run/superstep/superstep.ts";
 import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
 
 /** What `fork` takes. */

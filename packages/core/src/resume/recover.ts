@@ -1,9 +1,9 @@
 /** `recover`: find the runs of dead processes, and go on with them. */
 import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
 import { optionNames } from "../base/options.ts";
-import { worldOf } from "../run/open.ts";
-import type { RunHandle } from "../run/options.ts";
 import { type RunHost, takeUp } from "../run/queue.ts";
+import type { RunHandle } from "../run/session/options.ts";
+import { worldOf } from "../run/task/open.ts";
 import { callerOf, callersOf, checkServing, continueRun, findRuns, type ServingOptions } from "./serving.ts";
 
 /** What `recover` takes. */

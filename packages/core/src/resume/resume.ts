@@ -1,28 +1,28 @@
 /** `resume`: go on with a thread after a crash, a failure, or with the answers of people. */
 import { checkAnswered } from "../base/async-schema.ts";
-import { disregardPromises } from "../base/disregard.ts";
 import { describeThrown, isStatewrightError, located, StatewrightError } from "../base/errors.ts";
 import { checkId, freshId } from "../base/ids.ts";
+import { disregardPromises } from "../base/ignore-rejections.ts";
 import { isPlainObject } from "../base/json.ts";
 import { issuesText } from "../base/schema.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { drive } from "../run/drive.ts";
-import { driveDrawn, readBrought } from "../run/drive-drawn.ts";
-import { stopOnError } from "../run/ends.ts";
-import { closeOverdue, expired } from "../run/expiry.ts";
-import { endingOf } from "../run/facts.ts";
-import { heedQueue } from "../run/heed.ts";
+import { readAnswer } from "../run/conversation/interrupt-schema.ts";
 import { launch } from "../run/launch.ts";
-import { openSession, release, unfinished, worldOf } from "../run/open.ts";
-import type { ResumeOptions, RunHandle, RunResult } from "../run/options.ts";
-import { readAnswer } from "../run/question-schema.ts";
+import { stopOnError } from "../run/loop/finish.ts";
+import { drive } from "../run/loop/loop.ts";
+import { driveDrawn, readBrought } from "../run/machine/machine-loop.ts";
 import { aboutToTake, type Caller, holding } from "../run/queue.ts";
-import type { State } from "../run/returns.ts";
-import { openInterrupt, runRow } from "../run/run-facts.ts";
-import { checkRunOptions } from "../run/run-options.ts";
-import { emit, placeOf, type Saved, type Session, written } from "../run/session.ts";
+import { heedQueue } from "../run/session/check-preemption.ts";
+import { endingOf } from "../run/session/durable-event.ts";
+import { closeOverdue, expired } from "../run/session/interrupt-timers.ts";
+import type { ResumeOptions, RunHandle, RunResult } from "../run/session/options.ts";
+import type { State } from "../run/session/returns.ts";
+import { checkRunOptions } from "../run/session/run-options.ts";
+import { openInterrupt, runRow } from "../run/session/run-row.ts";
+import { emit, placeOf, type Saved, type Session, written } from "../run/session/session.ts";
+import { openSession, release, unfinished, worldOf } from "../run/task/open.ts";
 
 /**
  * Resume a thread: only what has no recorded result is executed. Answers are matched by interrupt id or key. A thread

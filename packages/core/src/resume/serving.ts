@@ -10,12 +10,12 @@ import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import type { GraphDefinition } from "../define/graph.ts";
-import { goOn } from "../run/go-on.ts";
 import { launch } from "../run/launch.ts";
-import { worldOf } from "../run/open.ts";
-import type { RunHandle } from "../run/options.ts";
 import type { RunHost, SavingCaller } from "../run/queue.ts";
-import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/run-options.ts";
+import { goOn } from "../run/recover-run.ts";
+import type { RunHandle } from "../run/session/options.ts";
+import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/session/run-options.ts";
+import { worldOf } from "../run/task/open.ts";
 import type { Codec } from "../state/codec.ts";
 
 /** What a process that serves threads is given. */

@@ -5,14 +5,14 @@ import { describeValue } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
-import type { LetterKind } from "../checkpoint/letter.ts";
+import type { LetterKind } from "../checkpoint/inbox-message.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { type LetterInput, messagesOf, post, refuseDeaf } from "../run/inbox.ts";
-import { codecOf, worldOf } from "../run/open.ts";
-import { checkCodec, checkGraph, checkStore } from "../run/run-options.ts";
+import { type LetterInput, messagesOf, post, refuseDeaf } from "../run/session/inbox.ts";
+import { checkCodec, checkGraph, checkStore } from "../run/session/run-options.ts";
+import { codecOf, worldOf } from "../run/task/open.ts";
 import type { Codec } from "../state/codec.ts";
 
 /** What `steer` takes. */

@@ -1,12 +1,12 @@
 /** Beginning a run: its input becomes the first checkpoint, and then it is driven. */
 import { isStatewrightError, located } from "../base/errors.ts";
-import { drive } from "./drive.ts";
-import { driveDrawn, enterDrawn } from "./drive-drawn.ts";
-import { inputStep, readInput } from "./input.ts";
-import { release } from "./open.ts";
-import type { RunResult } from "./options.ts";
-import type { State, Write } from "./returns.ts";
-import { placeOf, type Session } from "./session.ts";
+import { drive } from "./loop/loop.ts";
+import { driveDrawn, enterDrawn } from "./machine/machine-loop.ts";
+import type { RunResult } from "./session/options.ts";
+import type { State, Write } from "./session/returns.ts";
+import { placeOf, type Session } from "./session/session.ts";
+import { inputStep, readInput } from "./superstep/input.ts";
+import { release } from "./task/open.ts";
 
 /**
  * Begin the run of a session and drive it; `read` is what was read of the input before. An input that cannot be begun with

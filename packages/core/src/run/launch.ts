@@ -1,17 +1,17 @@
 /** Launching: the handle of a run at work, before the run has begun. */
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
-import type { LetterKind } from "../checkpoint/letter.ts";
+import type { LetterKind } from "../checkpoint/inbox-message.ts";
 import { plainCodec } from "../state/codec.ts";
-import { isDurable } from "./event-queue.ts";
-import { createEventStream, type EventStream, type EventView, isInView, type RunEvent } from "./events.ts";
-import { type LetterInput, messagesOf } from "./inbox.ts";
-import { createInspection } from "./inspection.ts";
-import { createMailbox } from "./mailbox.ts";
-import { type Opening, worldOf } from "./open.ts";
-import type { CommonOptions, RunHandle, RunResult } from "./options.ts";
-import { Stopped } from "./stopped.ts";
-import { storedEvents } from "./stored-events.ts";
-import { checkTextOptions, textsIn } from "./text-stream.ts";
+import { isDurable } from "./events/event-queue.ts";
+import { createEventStream, type EventStream, type EventView, isInView, type RunEvent } from "./events/events.ts";
+import { createInspection } from "./events/inspection.ts";
+import { storedEvents } from "./events/stored-events.ts";
+import { checkTextOptions, textsIn } from "./events/text-stream.ts";
+import { type LetterInput, messagesOf } from "./session/inbox.ts";
+import { createMailbox } from "./session/mailbox.ts";
+import type { CommonOptions, RunHandle, RunResult } from "./session/options.ts";
+import { Stopped } from "./session/preemption.ts";
+import { type Opening, worldOf } from "./task/open.ts";
 
 /** What reaches a run before its end: a cancel, a drain at the next boundary, a new input, and messages that people send. */
 export type Stops = Required<Pick<Opening, "abort" | "drain" | "stop" | "mailbox">>;

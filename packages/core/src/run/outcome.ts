@@ -1,15 +1,15 @@
 /** The outcome of a run that stands in a store: what its own handle gave, given again. */
 import { fromErrorRecord, StatewrightError } from "../base/errors.ts";
 import type { CheckpointRow, RunRow } from "../checkpoint/checkpoint.ts";
+import { initialState, restoreState } from "../checkpoint/codec/saved-state.ts";
 import { isOpen } from "../checkpoint/journal.ts";
-import { initialState, restoreState } from "../checkpoint/saved-state.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Plan } from "../compile/plan.ts";
 import type { Codec } from "../state/codec.ts";
-import type { RunResult } from "./options.ts";
-import { readOutput, shownState } from "./output.ts";
-import type { State } from "./returns.ts";
-import { openInterrupt } from "./run-facts.ts";
+import type { RunResult } from "./session/options.ts";
+import { readOutput, shownState } from "./session/output.ts";
+import type { State } from "./session/returns.ts";
+import { openInterrupt } from "./session/run-row.ts";
 
 /** What reading an outcome takes. */
 export interface OutcomeSource {

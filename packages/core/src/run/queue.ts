@@ -8,19 +8,19 @@ import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { QueueWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
-import { whenAborted } from "./abort.ts";
-import { type Beginning, deskOf, type InLine, inLineOn, isBusyHere } from "./at-work.ts";
 import { beginAndDrive } from "./begin.ts";
-import { endForInput } from "./end-for-input.ts";
-import type { EventStream } from "./events.ts";
+import type { EventStream } from "./events/events.ts";
 import { launch, type Stops } from "./launch.ts";
-import { codecOf, type Opening, openSession, release, unfinished, worldOf } from "./open.ts";
-import type { BreakpointOption, CommonOptions, RunHandle, RunResult } from "./options.ts";
+import { endForInput } from "./loop/finish-preempted.ts";
+import { queuedInput } from "./loop/queued-input.ts";
 import { type OutcomeSource, outcomeOf } from "./outcome.ts";
-import { queuedInput } from "./queued-input.ts";
-import type { State } from "./returns.ts";
-import type { Saved, Session } from "./session.ts";
-import { Stopped } from "./stopped.ts";
+import { whenAborted } from "./session/abort.ts";
+import type { BreakpointOption, CommonOptions, RunHandle, RunResult } from "./session/options.ts";
+import { Stopped } from "./session/preemption.ts";
+import type { State } from "./session/returns.ts";
+import type { Saved, Session } from "./session/session.ts";
+import { type Beginning, deskOf, type InLine, inLineOn, isBusyHere } from "./session/thread-registry.ts";
+import { codecOf, type Opening, openSession, release, unfinished, worldOf } from "./task/open.ts";
 
 /** What a process runs the runs of a thread with. */
 export interface Caller {

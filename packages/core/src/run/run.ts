@@ -7,14 +7,9 @@ import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { encodeAround } from "../state/codec.ts";
-import { atWorkUnder, deskOf } from "./at-work.ts";
 import { beginAndDrive } from "./begin.ts";
-import type { EventStream } from "./events.ts";
-import { goOn } from "./go-on.ts";
-import { inputLacks, readInput, unsetBy } from "./input.ts";
+import type { EventStream } from "./events/events.ts";
 import { launch, type Stops } from "./launch.ts";
-import { codecOf, openSession, readContext, release, threadId, unfinished, worldOf } from "./open.ts";
-import type { RunHandle, RunOptions, RunResult } from "./options.ts";
 import {
   aboutToTake,
   type Caller,
@@ -25,9 +20,14 @@ import {
   type SavingCaller,
   standInLine,
 } from "./queue.ts";
-import type { State, Write } from "./returns.ts";
-import { checkRunOptions } from "./run-options.ts";
-import { placeOf, type Saved, type Session } from "./session.ts";
+import { goOn } from "./recover-run.ts";
+import type { RunHandle, RunOptions, RunResult } from "./session/options.ts";
+import type { State, Write } from "./session/returns.ts";
+import { checkRunOptions } from "./session/run-options.ts";
+import { placeOf, type Saved, type Session } from "./session/session.ts";
+import { atWorkUnder, deskOf } from "./session/thread-registry.ts";
+import { inputLacks, readInput, unsetBy } from "./superstep/input.ts";
+import { codecOf, openSession, readContext, release, threadId, unfinished, worldOf } from "./task/open.ts";
 
 /**
  * Run a graph. Without a store everything but interrupts, resume and history works in memory. `result` rejects with

@@ -5,8 +5,8 @@
  * names is never constructed: only the tags below and codecs registered in code are known (rules E48, R1).
  */
 import { fromBase64, toBase64 } from "../base/base64.ts";
-import { disregardPromises } from "../base/disregard.ts";
 import { describeThrown, isStatewrightError, StatewrightError } from "../base/errors.ts";
+import { disregardPromises } from "../base/ignore-rejections.ts";
 import {
   deepestLevel,
   deepestSaved,

@@ -2,10 +2,10 @@
 import { StatewrightError } from "../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
 import type { ModelTool } from "../model/model.ts";
-import { describeTool, type ToolDescription } from "./describe-tool.ts";
-import { modelToolOf } from "./model-tool.ts";
-import { isTool, type Tool, type ToolSpec, wholeSpec } from "./tool.ts";
-import { checkRegisteredName, isProviderSafe, type ToolNames } from "./tool-name.ts";
+import { describeTool, type ToolDescription } from "./definition/describe-tool.ts";
+import { modelToolOf } from "./definition/model-tool.ts";
+import { isTool, type Tool, type ToolSpec, wholeSpec } from "./definition/tool.ts";
+import { checkRegisteredName, isProviderSafe, type ToolNames } from "./definition/tool-name.ts";
 
 /** Tools by name. What is changed counts from the next request to a model on; calls of earlier ones go on as they were. */
 export interface ToolRegistry<State = unknown, Context = unknown> {

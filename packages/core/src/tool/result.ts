@@ -10,14 +10,14 @@ import {
   type JsonObject,
 } from "../base/json.ts";
 import { type ContentBlock, mediaIssue, type Usage } from "../model/message.ts";
-import { type ArtifactDraft, type ArtifactRef, draftsOf } from "./artifact-draft.ts";
+import { type ArtifactDraft, type ArtifactRef, draftsOf } from "./artifacts/artifact-draft.ts";
 import {
   ToolError,
   type ToolErrorDisposition,
   type ToolErrorKind,
   type ToolErrorPolicy,
   toToolError,
-} from "./tool-error.ts";
+} from "./definition/tool-error.ts";
 
 /** What a tool may return when plain data is not enough. */
 export interface ToolOutput<Value = unknown> {

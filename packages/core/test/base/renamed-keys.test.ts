@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { renamedKeys } from "../../src/base/renamed-keys.ts";
+import { renamedKeys } from "../../src/base/dedupe-keys.ts";
 
 const withoutNumber = (key: string): string => key.replace(/\d+$/, "");
 

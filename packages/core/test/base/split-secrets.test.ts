@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { withoutSplit } from "../../src/base/split-secrets.ts";
+import { withoutSplit } from "../../src/base/redaction/redact-chunks.ts";
 
 const text = (part: string) => ({ type: "text", text: part }) as const;
 const key = "sk-live-7781-abc";

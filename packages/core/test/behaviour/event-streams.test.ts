@@ -16,8 +16,8 @@ import {
   type Store,
   subgraph,
 } from "../../src/index.ts";
-import { createEventQueue, isDurable } from "../../src/run/event-queue.ts";
-import { createEventStream } from "../../src/run/events.ts";
+import { createEventQueue, isDurable } from "../../src/run/events/event-queue.ts";
+import { createEventStream } from "../../src/run/events/events.ts";
 import { deferred, eventsOf, failureOf } from "../support/failure.ts";
 import { virtualWorld } from "../support/virtual-world.ts";
 

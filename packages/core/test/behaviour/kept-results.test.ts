@@ -17,7 +17,7 @@ import {
   updateState,
 } from "../../src/index.ts";
 
-import { keepResults, writeKept } from "../../src/run/kept-results.ts";
+import { keepResults, writeKept } from "../../src/run/journal/unsaved-outcomes.ts";
 
 type Commit = Parameters<Store["commit"]>[0];
 

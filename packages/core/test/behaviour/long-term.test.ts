@@ -2,7 +2,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { overlaid } from "../../src/checkpoint/long-term-overlay.ts";
 import {
   createCodec,
   defineGraph,
@@ -29,6 +28,7 @@ import {
   subgraph,
   toolNode,
 } from "../../src/index.ts";
+import { overlaid } from "../../src/long-term/overlay.ts";
 import { deferred, failureOf, leftToDie } from "../support/failure.ts";
 import { Chat, call, Desk, eventsOf, talk, textIn, toolLoop } from "../support/tool-loop.ts";
 import { virtualWorld } from "../support/virtual-world.ts";

@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { createMask } from "../../src/base/mask.ts";
+import { createMask } from "../../src/base/redaction/redactor.ts";
 import {
   defineGraph,
   defineState,
@@ -19,7 +19,7 @@ import {
   ToolError,
   toolNode,
 } from "../../src/index.ts";
-import { toolErrorKinds } from "../../src/tool/tool-error.ts";
+import { toolErrorKinds } from "../../src/tool/definition/tool-error.ts";
 import {
   answersIn,
   call,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, isStatewrightError, toolNode } from "../../src/index.ts";
-import { withOwnIds } from "../../src/run/open-calls.ts";
+import { withOwnIds } from "../../src/run/conversation/pending-calls.ts";
 import {
   answersIn,
   call,

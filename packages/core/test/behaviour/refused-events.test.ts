@@ -16,7 +16,7 @@ import {
   run,
   START,
 } from "../../src/index.ts";
-import { createKernel, type Snapshot } from "../../src/run/kernel.ts";
+import { createKernel, type Snapshot } from "../../src/run/kernel/kernel.ts";
 import { graphOf, soundDrawings } from "../inspect/random-graphs.ts";
 import { eventsOf, failureOf } from "../support/failure.ts";
 

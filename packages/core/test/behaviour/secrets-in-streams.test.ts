@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { blotted, blottedPiece, blottedStream, type PieceBefore } from "../../src/base/blotted-text.ts";
-import { createMask } from "../../src/base/mask.ts";
+import { blotted, blottedPiece, blottedStream, type PieceBefore } from "../../src/base/redaction/redact-text.ts";
+import { createMask } from "../../src/base/redaction/redactor.ts";
 import {
   defineGraph,
   defineState,

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { allow, defineTool, interruptFor, memoryStore, type RunEvent } from "../../src/index.ts";
-import { locksHeld } from "../../src/run/locks.ts";
+import { locksHeld } from "../../src/run/session/locks.ts";
 import { call, checkTranscript, type DeskTool, type LoopOptions, toolLoop } from "../support/tool-loop.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 

@@ -9,7 +9,7 @@ import {
   ToolError,
   toolNode,
 } from "../../src/index.ts";
-import { locksHeld } from "../../src/run/locks.ts";
+import { locksHeld } from "../../src/run/session/locks.ts";
 import {
   answersIn,
   call,

@@ -15,7 +15,7 @@ import {
   type ToolErrorKind,
   toolNode,
 } from "../../src/index.ts";
-import { whenAborted } from "../../src/run/abort.ts";
+import { whenAborted } from "../../src/run/session/abort.ts";
 import { leftToDie } from "../support/failure.ts";
 import {
   answersIn,

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { mergedDeltas } from "../../src/checkpoint/merged-deltas.ts";
-import { deltaOf, textOf } from "../../src/checkpoint/saved-state.ts";
-import type { CutDelta } from "../../src/checkpoint/thread-image.ts";
+import { mergedDeltas } from "../../src/checkpoint/codec/merge-deltas.ts";
+import { deltaOf, textOf } from "../../src/checkpoint/codec/saved-state.ts";
+import type { CutDelta } from "../../src/checkpoint/export/thread-export.ts";
 import { applyDelta, createCodec, type Delta, plainCodec } from "../../src/index.ts";
 
 const value = fc.oneof(fc.integer(), fc.string({ maxLength: 3 }), fc.constant(null), fc.date({ noInvalidDate: true }));

@@ -17,8 +17,8 @@ import {
   START,
   toMermaid,
 } from "../../src/index.ts";
-import type { Lead } from "../../src/run/returns.ts";
-import { superstep } from "../../src/run/superstep.ts";
+import type { Lead } from "../../src/run/session/returns.ts";
+import { superstep } from "../../src/run/superstep/superstep.ts";
 import { each, either, shape, some } from "../inspect/defects.ts";
 import { anyDrawings, type EdgeDrawing, type GraphDrawing, soundDrawings } from "../inspect/random-graphs.ts";
 import { readMermaid } from "../support/read-mermaid.ts";

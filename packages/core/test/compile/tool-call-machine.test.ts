@@ -3,7 +3,7 @@ import { getSimplePaths } from "xstate/graph";
 import * as z from "zod";
 import { toolCallMachine } from "../../src/compile/tool-call-machine.ts";
 import { defineMiddleware, defineTool, interruptFor, memoryStore, ToolError } from "../../src/index.ts";
-import { createKernel } from "../../src/run/kernel.ts";
+import { createKernel } from "../../src/run/kernel/kernel.ts";
 import { leftToDie } from "../support/failure.ts";
 import { call, toolLoop } from "../support/tool-loop.ts";
 

@@ -18,7 +18,7 @@ import {
   type StatewrightError,
   type Store,
 } from "../../src/index.ts";
-import { type ControlWalk, walkControl } from "../../src/inspect/control-walk.ts";
+import { type ControlWalk, walkControl } from "../../src/inspect/check/explore-states.ts";
 import { leftToDie } from "../support/failure.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
 import { anyDrawings, distancesToEnd, type GraphDrawing, graphOf, ifCompiled } from "./random-graphs.ts";

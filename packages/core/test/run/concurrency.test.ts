@@ -1,6 +1,6 @@
 /** Bounded concurrency: order, limit, and how many are at work when nothing limits them. */
 import { describe, expect, test } from "vitest";
-import { mapBounded } from "../../src/run/concurrency.ts";
+import { mapBounded } from "../../src/run/session/concurrency.ts";
 
 const items = Array.from({ length: 1_000 }, (_, index) => index);
 const nextTurn = (): Promise<void> => new Promise(setImmediate);

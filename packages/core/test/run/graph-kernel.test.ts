@@ -25,9 +25,15 @@ import {
   subgraph,
   task,
 } from "../../src/index.ts";
-import { createGraphKernel } from "../../src/run/graph-kernel.ts";
-import { createKernel, createTableKernel, type Effect, type Kernel, type Snapshot } from "../../src/run/kernel.ts";
-import { kernelOf } from "../../src/run/kernel-of.ts";
+import { kernelOf } from "../../src/run/kernel/create-kernel.ts";
+import { createGraphKernel } from "../../src/run/kernel/graph-kernel.ts";
+import {
+  createKernel,
+  createTableKernel,
+  type Effect,
+  type Kernel,
+  type Snapshot,
+} from "../../src/run/kernel/kernel.ts";
 import { anyDrawings, graphOf, ifCompiled, soundDrawings } from "../inspect/random-graphs.ts";
 import { eventsOf, failureOf } from "../support/failure.ts";
 

@@ -19,7 +19,7 @@ import {
   sends,
   task,
 } from "../../src/index.ts";
-import { createKernel, createTableKernel, type Snapshot } from "../../src/run/kernel.ts";
+import { createKernel, createTableKernel, type Snapshot } from "../../src/run/kernel/kernel.ts";
 import type { Parity } from "./parity-process.ts";
 import { compareRestored, compareWithActors, stepOf } from "./random-machines.ts";
 

@@ -17,7 +17,7 @@ import {
   stopChild,
 } from "xstate";
 import { isStatewrightError } from "../../src/index.ts";
-import { createKernel, type Effect, type Kernel, type Snapshot } from "../../src/run/kernel.ts";
+import { createKernel, type Effect, type Kernel, type Snapshot } from "../../src/run/kernel/kernel.ts";
 
 // A machine as data: small trees of states whose transitions point anywhere.
 

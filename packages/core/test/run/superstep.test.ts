@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { initialState } from "../../src/checkpoint/saved-state.ts";
+import { initialState } from "../../src/checkpoint/codec/saved-state.ts";
 import { planOf } from "../../src/compile/plan.ts";
 import {
   applyDelta,
@@ -19,8 +19,8 @@ import {
   sends,
   task,
 } from "../../src/index.ts";
-import { readReturn, type State } from "../../src/run/returns.ts";
-import { firstTasks, superstep } from "../../src/run/superstep.ts";
+import { readReturn, type State } from "../../src/run/session/returns.ts";
+import { firstTasks, superstep } from "../../src/run/superstep/superstep.ts";
 
 const S = defineState({
   last: z.number().default(0),

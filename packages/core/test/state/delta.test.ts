@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { deltaOf, initialState, restoreState, stateWriter } from "../../src/checkpoint/saved-state.ts";
+import { deltaOf, initialState, restoreState, stateWriter } from "../../src/checkpoint/codec/saved-state.ts";
 import { planOf } from "../../src/compile/plan.ts";
 import {
   applyDelta,
@@ -16,8 +16,8 @@ import {
   START,
   update,
 } from "../../src/index.ts";
-import { readReturn, type State } from "../../src/run/returns.ts";
-import { superstep } from "../../src/run/superstep.ts";
+import { readReturn, type State } from "../../src/run/session/returns.ts";
+import { superstep } from "../../src/run/superstep/superstep.ts";
 import { failureOf } from "../support/failure.ts";
 
 test("a clear leaves nothing, an append to nothing is a list", () => {

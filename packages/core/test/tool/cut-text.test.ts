@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cutText, isWithin, utf8Bytes } from "../../src/tool/cut-text.ts";
+import { cutText, isWithin, utf8Bytes } from "../../src/tool/artifacts/truncate-text.ts";
 
 const encoder = new TextEncoder();
 const bytesOf = (text: string): number => encoder.encode(text).length;

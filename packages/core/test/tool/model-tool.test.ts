@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineContext, defineTool, jsonSchemaOf, modelToolOf } from "../../src/index.ts";
-import { parseArgs, takesNothing } from "../../src/tool/parse-args.ts";
+import { parseArgs, takesNothing } from "../../src/tool/arguments/parse-args.ts";
 
 const Shop = defineContext({ customer: z.string() });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, isStatewrightError, modelToolOf } from "../../src/index.ts";
-import { parseArgs } from "../../src/tool/parse-args.ts";
+import { parseArgs } from "../../src/tool/arguments/parse-args.ts";
 import { answersIn, call, eventsOf, talk, textIn } from "../support/tool-loop.ts";
 
 function specOf(input: z.ZodType) {

@@ -10,7 +10,7 @@ import {
   toolRegistry,
   toolSpec,
 } from "../../src/index.ts";
-import { snakeCaseOf } from "../../src/tool/tool-name.ts";
+import { snakeCaseOf } from "../../src/tool/definition/tool-name.ts";
 import { answersIn, call, eventsOf, talk, textIn } from "../support/tool-loop.ts";
 
 function named(name: string, description = "Does it."): Tool {

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { frozenCopy } from "../../src/base/json.ts";
 import { defineTool, isToolError, ToolError } from "../../src/index.ts";
+import { toToolError } from "../../src/tool/definition/tool-error.ts";
 import { isResult, resultOf, resultOfError, toOutput } from "../../src/tool/result.ts";
-import { toToolError } from "../../src/tool/tool-error.ts";
 
 const facts = { callId: "c", name: "act", attempts: 1, elapsedMs: 2 };
 

@@ -19,7 +19,7 @@ import {
   type World,
 } from "@statewright/core";
 import { expand } from "../expand.ts";
-import { type Keeper, keeper, type MayStart } from "../keeper.ts";
+import { type Keeper, keeper, type MayStart } from "../supervisor.ts";
 import { askingTool } from "./asking-tool.ts";
 import { callError, isSessionGone } from "./call-error.ts";
 import { type Ask, type McpPrompts, type McpResources, promptsOf, requestFailed, resourcesOf } from "./mcp-lists.ts";

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { exportThread, fork, longTermStore, resume, run, type Store, type World } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
-import { migrations } from "../../src/schema.ts";
+import { migrations } from "../../src/file/schema.ts";
 import { asks, breaks, calls, dies, keeps, nests } from "./graphs.ts";
 
 // The file is the same wherever it is made: no stack names a folder.

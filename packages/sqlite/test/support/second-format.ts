@@ -1,7 +1,7 @@
 /** A second format of the file, as a later version might bring it. */
 import process from "node:process";
-import type { Migrations } from "../../src/migrate.ts";
-import { migrations } from "../../src/schema.ts";
+import type { Migrations } from "../../src/file/migrate.ts";
+import { migrations } from "../../src/file/schema.ts";
 
 const statements: readonly string[] = [
   "CREATE TABLE notes (\n  key INTEGER PRIMARY KEY,\n  thread INTEGER NOT NULL,\n  text TEXT NOT NULL\n) STRICT",

@@ -4,7 +4,7 @@ export { type ArtifactTest, artifactConformance } from "./artifacts.ts";
 export { type CacheTest, cacheConformance } from "./cache.ts";
 export { wordConformance } from "./long-term.ts";
 export { type ModelTest, type ModelUnderTest, modelConformance, type OpenModel } from "./models.ts";
-export { fill as fillThread, portrait as portraitOf } from "./portrait.ts";
+export { fill as fillThread, portrait as portraitOf } from "./snapshot.ts";
 export { storeConformance } from "./store.ts";
 export type { StoreTest, StoreUnderTest } from "./store-test.ts";
 export type { PackWorld } from "./tool-run.ts";

@@ -13,7 +13,7 @@ import {
   type Store,
 } from "@statewright/core";
 import { refused, same } from "./assert.ts";
-import { fill, filledLines, portrait } from "./portrait.ts";
+import { fill, filledLines, portrait } from "./snapshot.ts";
 import { checkpoint, delta, effect, fork, release, request, run, start, stateOf, tell } from "./store-rows.ts";
 import { type StoreTest, sharedTest, storeTest } from "./store-test.ts";
 

@@ -1,8 +1,8 @@
 /** What the runs of a test came to in a graph: nodes, edges, questions, outcomes of tools, guards. Plain data that a worker may send. */
 import { END, type Graph, type GraphDefinition, type Json, type Outline, outlineOf, START } from "@statewright/core";
-import { edgesTaken } from "../kit/edges-taken.ts";
-import { isDrawn } from "../kit/instrument.ts";
-import type { Trace } from "../kit/trace.ts";
+import { edgesTaken } from "../node/edges-taken.ts";
+import { isDrawn } from "../run/instrument.ts";
+import type { Trace } from "../trace/trace.ts";
 
 /** What is counted. */
 export const coveredKinds = ["nodes", "edges", "questions", "tools", "guards"] as const;

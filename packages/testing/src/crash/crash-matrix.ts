@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Graph, type GraphTypes, type MemoryStore, memoryStore, type Store } from "@statewright/core";
-import { beginLife } from "../kit/life.ts";
+import { beginLife } from "../run/process-run.ts";
 import { virtualClock } from "../virtual-clock.ts";
 import { type CrashRun, crashFindings } from "./crash-findings.ts";
 import { type CrashEffect, crashOutside, isKnown } from "./crash-outside.ts";

@@ -17,7 +17,7 @@ import {
   systemWorld,
   type World,
 } from "@statewright/core";
-import { withNormalIds } from "../kit/normal-ids.ts";
+import { withNormalIds } from "../run/normal-ids.ts";
 import { withoutLost } from "../simulation/without-lost.ts";
 import { storeAround } from "../store-wrapper.ts";
 import type { VirtualClock } from "../virtual-clock.ts";

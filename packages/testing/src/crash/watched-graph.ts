@@ -1,7 +1,7 @@
 /** A graph with a point at every place where a process may die between two commits: bodies, steps, calls of models and tools. */
 import type { Graph, GraphDefinition, GraphTypes, Model } from "@statewright/core";
-import { graphWith, runtimeWith } from "../kit/graph-with.ts";
-import { instrument } from "../kit/instrument.ts";
+import { graphWith, runtimeWith } from "../node/graph-with.ts";
+import { instrument } from "../run/instrument.ts";
 import { at } from "./crash-outside.ts";
 
 type NodeRecord = GraphDefinition["nodes"] extends ReadonlyMap<string, infer Node> ? Node : never;

@@ -14,7 +14,7 @@ import {
   type Store,
   type ToolMessage,
 } from "@statewright/core";
-import { withNormalIds } from "../kit/normal-ids.ts";
+import { withNormalIds } from "../run/normal-ids.ts";
 import { withoutLost } from "../simulation/without-lost.ts";
 
 /** What a model was asked and what it said. The request is known when the run was played once. */

@@ -14,10 +14,10 @@ import {
   StatewrightError,
   type ToolOutput,
 } from "@statewright/core";
-import { graphWith, runtimeWith } from "../kit/graph-with.ts";
-import { instrument } from "../kit/instrument.ts";
-import { type TestRun, type TestRunOptions, testRun } from "../kit/test-run.ts";
+import { graphWith, runtimeWith } from "../node/graph-with.ts";
 import { differences, digestOf, normalised } from "../recording/request-digest.ts";
+import { instrument } from "../run/instrument.ts";
+import { type TestRun, type TestRunOptions, testRun } from "../run/test-run.ts";
 import { virtualClock } from "../virtual-clock.ts";
 import { checkRecorded, type RecordedRun, shownState } from "./recorded-run.ts";
 

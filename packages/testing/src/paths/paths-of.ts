@@ -1,6 +1,6 @@
 /** `pathsOf`: the paths through a graph, found by xstate/graph, each of which a test can run. */
 import { type Graph, type GraphTypes, type Json, machineAfter, START, walkPaths } from "@statewright/core";
-import type { TestRun } from "../kit/test-run.ts";
+import type { TestRun } from "../run/test-run.ts";
 import { beginning, type Control, isOver, nextControl } from "./control.ts";
 import { eventsAt, type OutcomeOptions } from "./outcomes.ts";
 import type { PathEvent } from "./path-event.ts";

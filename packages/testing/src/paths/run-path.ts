@@ -11,9 +11,9 @@ import {
   type RunOptions,
   ToolError,
 } from "@statewright/core";
-import { graphWith } from "../kit/graph-with.ts";
-import { instrument } from "../kit/instrument.ts";
-import { type TestRun, type TestRunOptions, testRun } from "../kit/test-run.ts";
+import { graphWith } from "../node/graph-with.ts";
+import { instrument } from "../run/instrument.ts";
+import { type TestRun, type TestRunOptions, testRun } from "../run/test-run.ts";
 import { call, say, scriptedModel } from "../scripted-model.ts";
 import { virtualClock } from "../virtual-clock.ts";
 import type { NodeOutcome, PathEvent } from "./path-event.ts";

@@ -18,12 +18,12 @@ import {
   type Store,
 } from "@statewright/core";
 import { type Chance, chanceOf } from "./chance.ts";
+import { createLedger, type Ledger, type Outside } from "./external-world.ts";
 import { type Fault, type FaultKind, planFaults } from "./faults.ts";
-import { createLedger, type Ledger, type Outside } from "./outside.ts";
+import { checkpointText, createWitness, type Witness } from "./invariants.ts";
 import { createScheduler, type SimulatedProcess } from "./scheduler.ts";
 import { type SimulatedStore, simulatedStore } from "./simulated-store.ts";
 import { withoutLost } from "./without-lost.ts";
-import { checkpointText, createWitness, type Witness } from "./witness.ts";
 
 /** What is simulated: a graph, its input, and the person who answers its questions. */
 export interface SimulatedProgram {

@@ -1,8 +1,8 @@
 /** The store of one simulated process: every write waits for its turn, may fail, and may be the last thing that the process does. */
 import { type Commit, StatewrightError, type Store } from "@statewright/core";
 import { storeAround } from "../store-wrapper.ts";
+import type { Witness } from "./invariants.ts";
 import type { SimulatedProcess } from "./scheduler.ts";
-import type { Witness } from "./witness.ts";
 
 /** What may be done to the next write of a process. */
 export type CommitFault = "store_full" | "store_locked" | "store_failed" | "die before" | "die after";

@@ -1,9 +1,10 @@
 /** The matcher for what ran once. */
-import { account, didTimes, listed } from "../kit/account.ts";
-import { textOfValue } from "../kit/first-difference.ts";
-import { normalIds } from "../kit/normal-ids.ts";
-import { toldOf } from "../kit/told-of-run.ts";
-import { type Entrance, entrancesOf, type StepExecuted, type Trace } from "../kit/trace.ts";
+
+import { textOfValue } from "../order/first-difference.ts";
+import { account, didTimes, listed } from "../run/account.ts";
+import { normalIds } from "../run/normal-ids.ts";
+import { toldOf } from "../run/run-events.ts";
+import { type Entrance, entrancesOf, type StepExecuted, type Trace } from "../trace/trace.ts";
 import { asTrace, type Bound, type Verdict } from "./received.ts";
 
 /** What ran: a tool or a node by its name, a node of a graph inside, or a recorded step by its key. */

@@ -1,9 +1,9 @@
 /** The matchers for vitest: their names and types, and how vitest comes to know them. */
 import type { CheckRunsOptions, Graph } from "@statewright/core";
 import { expect } from "vitest";
-import type { StateName } from "../kit/state-names.ts";
-import type { Trace } from "../kit/trace.ts";
-import { traceText } from "../kit/trace-text.ts";
+import type { StateName } from "../node/state-names.ts";
+import type { Trace } from "../trace/trace.ts";
+import { traceText } from "../trace/trace-text.ts";
 import { type RanName, toHaveRunOnce } from "./effects.ts";
 import { toNeverVisit, toPassThrough, toTakeEdge, toVisit } from "./paths.ts";
 import { toHaveInterrupted, toHaveInterruptedOnce } from "./questions.ts";

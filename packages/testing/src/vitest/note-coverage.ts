@@ -2,9 +2,9 @@
 import { onTestFinished } from "vitest";
 import { declaredIn, type GraphHits, hitsOf, together } from "../coverage/hits.ts";
 import { metaKey } from "../coverage/meta-key.ts";
-import { isOfToolTest } from "../kit/part-tests.ts";
-import { onTold, type ToldOf } from "../kit/told-of-run.ts";
-import type { Trace } from "../kit/trace.ts";
+import { isOfToolTest } from "../node/part-tests.ts";
+import { onTold, type ToldOf } from "../run/run-events.ts";
+import type { Trace } from "../trace/trace.ts";
 
 /** Graphs of which this worker has said what there is. */
 const said = new Set<string>();

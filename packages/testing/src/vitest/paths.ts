@@ -1,8 +1,9 @@
 /** Matchers for the way that a run took: the states that it entered and the edges between them. */
-import { account, didTimes, listed, named, times } from "../kit/account.ts";
-import { edgesTaken } from "../kit/edges-taken.ts";
-import { toldOf } from "../kit/told-of-run.ts";
-import { isVisit, pathOf, type Trace } from "../kit/trace.ts";
+
+import { edgesTaken } from "../node/edges-taken.ts";
+import { account, didTimes, listed, named, times } from "../run/account.ts";
+import { toldOf } from "../run/run-events.ts";
+import { isVisit, pathOf, type Trace } from "../trace/trace.ts";
 import { asTrace, type Bound, type Verdict } from "./received.ts";
 
 /** These states were entered in this order; others may stand between. */

@@ -1,7 +1,8 @@
 /** Matchers for what a run asks people. */
-import { account, didTimes, listed } from "../kit/account.ts";
-import { firstDifference, textOfValue } from "../kit/first-difference.ts";
-import { questions, type Trace } from "../kit/trace.ts";
+
+import { firstDifference, textOfValue } from "../order/first-difference.ts";
+import { account, didTimes, listed } from "../run/account.ts";
+import { questions, type Trace } from "../trace/trace.ts";
 import { asTrace, type Bound, type Verdict } from "./received.ts";
 
 /** This question was asked, with this payload when one is given. */

@@ -1,7 +1,7 @@
 /** What matchers are given, by vitest and by the test, and the names that its graph has. */
 import type { END, GraphTypes, START } from "@statewright/core";
-import type { TestRun } from "../kit/test-run.ts";
-import type { Trace } from "../kit/trace.ts";
+import type { TestRun } from "../run/test-run.ts";
+import type { Trace } from "../trace/trace.ts";
 
 /** The types of the graph that a test run, or its trace, is of. */
 export type TypesIn<Received> =

@@ -1,10 +1,11 @@
 /** The matcher for what another process would do: whether it goes on to the same end. */
-import { account, listed } from "../kit/account.ts";
-import { firstDifference, textOfValue } from "../kit/first-difference.ts";
-import { normalIds, withNormalIds } from "../kit/normal-ids.ts";
-import { standingIn } from "../kit/state-names.ts";
-import type { TestRun } from "../kit/test-run.ts";
-import { calledTools, effectsIn, questions, type Trace, wayOf } from "../kit/trace.ts";
+
+import { standingIn } from "../node/state-names.ts";
+import { firstDifference, textOfValue } from "../order/first-difference.ts";
+import { account, listed } from "../run/account.ts";
+import { normalIds, withNormalIds } from "../run/normal-ids.ts";
+import type { TestRun } from "../run/test-run.ts";
+import { calledTools, effectsIn, questions, type Trace, wayOf } from "../trace/trace.ts";
 import { classOf } from "./effects.ts";
 import { asRun, type Bound, type Verdict } from "./received.ts";
 

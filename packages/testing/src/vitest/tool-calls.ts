@@ -1,7 +1,8 @@
 /** The matcher for the tools that a run called: which, with what, and in what order. */
-import { account } from "../kit/account.ts";
-import { firstDifference, textOfValue } from "../kit/first-difference.ts";
-import { calledTools, type Trace, type TracedCall } from "../kit/trace.ts";
+
+import { firstDifference, textOfValue } from "../order/first-difference.ts";
+import { account } from "../run/account.ts";
+import { calledTools, type Trace, type TracedCall } from "../trace/trace.ts";
 import { asTrace, type Bound, type Verdict } from "./received.ts";
 
 /** A call that is expected; `args` may hold matchers such as `expect.any(String)`. */

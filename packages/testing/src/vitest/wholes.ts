@@ -1,6 +1,6 @@
 /** Matchers for a graph as a whole, and for a store of runs. */
 import type { CheckRunsOptions, Graph, GraphReport, Store } from "@statewright/core";
-import { loadRuns } from "../kit/load-runs.ts";
+import { loadRuns } from "../run/load-runs.ts";
 import type { Bound, Verdict } from "./received.ts";
 
 /** `checkGraph` found nothing in the graph. */
