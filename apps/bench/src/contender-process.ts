@@ -1,9 +1,9 @@
 /** The process of one contender: does the rounds that it is asked for, and says what each took. */
 import process from "node:process";
-import type { Answer, Question } from "./apart.ts";
 import { allCases } from "./cases/all.ts";
 import { type LangGraph, noPeers } from "./peers/langgraph.ts";
 import { type Runner, runHere } from "./runner.ts";
+import type { Answer, Question } from "./start-contender.ts";
 
 const [id, name, entry] = process.argv.slice(2);
 

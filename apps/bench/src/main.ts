@@ -1,12 +1,10 @@
 /** The command: what it is asked, what it measures, what it prints. */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { runApart } from "./apart.ts";
 import type { Contender } from "./case.ts";
 import { allCases } from "./cases/all.ts";
 import { failures } from "./check.ts";
 import { runGuard } from "./guard/guard.ts";
-import { findHeld } from "./held.ts";
 import { runKills } from "./kills/run-kills.ts";
 import { findLeaks } from "./leaks.ts";
 import { findLoad } from "./load/load.ts";
@@ -17,7 +15,9 @@ import { loadPeers, noAgents, noPeers, type Peers, usualRelease } from "./peers/
 import { installOwn } from "./peers/own-packages.ts";
 import { runProfile } from "./profile/run-profile.ts";
 import { type CaseReport, machine, type Report, toMarkdown, toText } from "./report.ts";
+import { findHeld } from "./retained-heap.ts";
 import { runHere } from "./runner.ts";
+import { runApart } from "./start-contender.ts";
 import { writeBetweenMarks } from "./written-page.ts";
 
 const help = `npm run bench -- [options]

@@ -2,10 +2,10 @@
 import { arch, availableParallelism, cpus, platform, totalmem } from "node:os";
 import type { Case } from "./case.ts";
 import { findingAbove, findings, isFinding } from "./findings.ts";
-import type { Held } from "./held.ts";
 import type { Leaks } from "./leaks.ts";
 import { type Load, loadGrowth } from "./load/load.ts";
 import type { Measured } from "./measure.ts";
+import type { Held } from "./retained-heap.ts";
 
 export interface Report {
   readonly date: string;

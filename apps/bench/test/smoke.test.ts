@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
-import { runApart } from "../src/apart.ts";
 import type { Contender } from "../src/case.ts";
 import { allCases } from "../src/cases/all.ts";
 import { failures } from "../src/check.ts";
 import { type Costs, measurePaths, stepsBack } from "../src/guard/guard.ts";
-import { findHeld } from "../src/held.ts";
 import { findLeaks } from "../src/leaks.ts";
 import { findLoad } from "../src/load/load.ts";
 import { fitExponent, type Measured, measureCase, spread, steadyGrowth } from "../src/measure.ts";
 import { noPeers } from "../src/peers/langgraph.ts";
 import { type CaseReport, machine, type Report, toMarkdown, toText } from "../src/report.ts";
+import { findHeld } from "../src/retained-heap.ts";
+import { runApart } from "../src/start-contender.ts";
 
 /** A third of the cases; with STATEWRIGHT_WHOLE=1 all. */
 function isTried(nth: number): boolean {

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import type { OpenInterrupt, RunEvent } from "statewright";
 import { askPerson } from "./ask-person.ts";
 import { countEffects, readEffects } from "./effects-log.ts";
+import { bytes, count, duration, plain } from "./format-text.ts";
 import {
   keyVariable,
   type Options,
@@ -16,11 +17,10 @@ import {
   usage,
   whereTo,
 } from "./options.ts";
-import { forkBeforeQuestion, journalNow, sideBySide, standing, tellHistory } from "./past.ts";
-import { type Ending, startWorker, type Worker } from "./process.ts";
-import { bytes, count, duration, plain } from "./text.ts";
+import { forkBeforeQuestion, journalNow, sideBySide, standing, tellHistory } from "./thread-inspection.ts";
 import { act, bold, complain, createView, dim, say, type View } from "./view.ts";
 import type { Job } from "./worker.ts";
+import { type Ending, startWorker, type Worker } from "./worker-process.ts";
 
 /** Run the demo. The exit code: 0 done, 1 failed or paused, 2 a wrong command line, 128 + n stopped by signal n. */
 export async function main(argv: readonly string[]): Promise<number> {

@@ -9,7 +9,7 @@ import {
   type ToolCallBlock,
   textOf,
 } from "statewright";
-import { count } from "./text.ts";
+import { count } from "./format-text.ts";
 
 /** A model that plays the auditor: it surveys the tree, then puts the findings into words. */
 export function rehearsedModel(): Model {

@@ -2,7 +2,7 @@
 import { basename, dirname } from "node:path";
 import { workspace } from "@statewright/host";
 import type { AuditState, Finding } from "./audit-state.ts";
-import { inMarkdown } from "./text.ts";
+import { inMarkdown } from "./format-text.ts";
 
 /** The report. Everything in it comes from the saved state. */
 export function reportOf(state: AuditState, branch: string): string {

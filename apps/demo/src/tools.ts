@@ -5,8 +5,8 @@ import { defineTool, ToolError, type ToolReturn, type ToolRuntime } from "statew
 import * as z from "zod";
 import { Here } from "./audit-state.ts";
 import { logged } from "./effects-log.ts";
+import { count } from "./format-text.ts";
 import { isBusy, listFiles, maxEntries, readText } from "./source-tree.ts";
-import { count } from "./text.ts";
 
 /** What every tool gets beside the model's arguments. */
 const inject = {

@@ -1,6 +1,6 @@
 /** What the demo prints: one line for each thing that happens. */
 import type { Delta, RunEvent, ToolResult } from "statewright";
-import { bytes, count, duration, plain, short } from "./text.ts";
+import { bytes, count, duration, plain, short } from "./format-text.ts";
 
 /** Why a run is cancelled when a person stops it. */
 export const stopReason = "stopped by a person";

@@ -1,8 +1,8 @@
 /** `simulate`: many seeds in a few processes, a sum at the end, and for each violation the line that repeats it. */
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import { runChild } from "./child.ts";
-import { listedCounts } from "./listed-counts.ts";
+import { listedCounts } from "./format-counts.ts";
+import { runChild } from "./run-child.ts";
 import { type GroupReport, simulated } from "./simulation/simulation-process.ts";
 
 /** How far to go: so many seeds, or so many minutes. */

@@ -1,9 +1,9 @@
 /** A small share of the gates, and the gates of the gates: that a simulation repeats itself, and that a fault is noticed. */
 import { expect, test } from "vitest";
-import { runChild } from "../src/child.ts";
 import { mutants } from "../src/mutants/mutants.ts";
 import { mutantProcess } from "../src/mutants/run-mutants.ts";
 import { createWorkbench, misplaced, plant } from "../src/mutants/workbench.ts";
+import { runChild } from "../src/run-child.ts";
 import { oneGroup, simulated } from "../src/simulation/simulation-process.ts";
 
 test("I1 I2 I3 I4 I5 I6 I7 I8 I9 I10 hold in random programs whose processes die, fail to write, meet others and lose their clock", async () => {

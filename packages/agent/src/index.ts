@@ -1,7 +1,7 @@
 /** Statewright agents: a model and its tools as an ordinary graph. */
 
 export type { AgentListener, EventSource } from "./agent/active-runs.ts";
-export { endedBy } from "./agent/agent-ended.ts";
+export { endedBy } from "./agent/agent-end.ts";
 export {
   type AgentFile,
   type FileData,
@@ -11,7 +11,7 @@ export {
 } from "./agent/agent-files.ts";
 export type { AgentInput, AgentWords } from "./agent/agent-input.ts";
 export type { AgentOptions } from "./agent/agent-options.ts";
-export { afterModel, afterTools, afterWords } from "./agent/agent-route.ts";
+export { afterModel, afterTools, afterWords } from "./agent/agent-routes.ts";
 export type { AgentResult, AgentRun, AgentStream } from "./agent/agent-run.ts";
 export type { AgentState, AgentTypes, NoState, OutputOf } from "./agent/agent-state.ts";
 export {
@@ -39,7 +39,7 @@ export type { AgentStop } from "./dialects/lifecycle.ts";
 export { type PiEvent, piDialect } from "./dialects/pi.ts";
 export { type YoagentEvent, yoagentDialect } from "./dialects/yoagent.ts";
 export type { MemorySearch } from "./memory/find-memories.ts";
-export type { Memory, MemoryNamespace } from "./memory/memory-place.ts";
+export type { Memory, MemoryNamespace } from "./memory/memory-namespace.ts";
 export { type MemoryToolsOptions, memoryTools } from "./memory/memory-tools.ts";
 export {
   type RecalledMemories,
@@ -130,8 +130,8 @@ export {
   type NoArgs,
   withoutToolCalls,
 } from "./sub-agents/handoff.ts";
+export { usageIn } from "./sub-agents/sum-usage.ts";
 export { type Team, type TeamMember, type TeamOptions, type TeamState, team } from "./sub-agents/team.ts";
-export { usageIn } from "./sub-agents/usage-in.ts";
 export {
   genAiConventions,
   type SpanAttributes,

@@ -9,15 +9,15 @@ import {
   type ModelRequest,
   StatewrightError,
 } from "@statewright/core";
+import { settingsOf, toolsOf } from "./call-settings.ts";
 import { type ClientRules, rulesOf } from "./client-rules.ts";
 import { v2, v3, v4 } from "./dialect.ts";
 import { brokenReply, modelFailure } from "./failure.ts";
 import type { LanguageModel } from "./language-model.ts";
 import { urlsOf } from "./media.ts";
-import { isObject, present } from "./plain.ts";
 import { promptOf } from "./prompt.ts";
+import { isObject, present } from "./provider-json.ts";
 import { growReply } from "./reply.ts";
-import { settingsOf, toolsOf } from "./settings.ts";
 import type { StreamPart } from "./stream-part.ts";
 
 /** What `aiModel` cannot know of a model by itself. */

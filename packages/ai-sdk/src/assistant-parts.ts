@@ -7,8 +7,6 @@ import { sentId, sentName } from "./call-names.ts";
 import { rulesOf } from "./client-rules.ts";
 import type { Destination } from "./destination.ts";
 import { mediaText, titleOf, withBytes } from "./media.ts";
-import { type KeptPart, keptParts, saidBy } from "./notes.ts";
-import { isObject, sentBack } from "./plain.ts";
 import {
   type CallPart,
   type FilePart,
@@ -19,6 +17,8 @@ import {
   type TextPart,
   textPart,
 } from "./prompt-parts.ts";
+import { isObject, sentBack } from "./provider-json.ts";
+import { type KeptPart, keptParts, saidBy } from "./reply-notes.ts";
 
 export type AssistantPart<Data, Media, Other> =
   | TextPart

@@ -1,7 +1,7 @@
 /** The calls of a reply while it streams: their ids, their argument text as it comes, and what the text says at last. */
 import type { Json, JsonObject, ModelRequest, ToolCallBlock } from "@statewright/core";
 import { freeIds } from "./call-names.ts";
-import { isObject, merged, plainObject, present } from "./plain.ts";
+import { isObject, merged, plainObject, present } from "./provider-json.ts";
 import type { Part } from "./stream-part.ts";
 
 /** The calls of a reply, with ids that no call of the conversation had before. */

@@ -3,7 +3,7 @@
  * has one shape in all three.
  */
 import type { JsonObject, MediaSource } from "@statewright/core";
-import { type ProviderOptions, sentBack } from "./plain.ts";
+import { type ProviderOptions, sentBack } from "./provider-json.ts";
 
 /** A file in the result of a tool. */
 export type ResultMedia = MediaSource & { readonly mediaType: string; readonly filename?: string };

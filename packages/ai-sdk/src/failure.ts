@@ -7,7 +7,7 @@ import {
   type ModelRequest,
   StatewrightError,
 } from "@statewright/core";
-import { present } from "./plain.ts";
+import { present } from "./provider-json.ts";
 
 /** Where a model call failed. */
 export interface FailedCall {

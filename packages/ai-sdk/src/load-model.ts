@@ -2,8 +2,8 @@
 import { type Model, StatewrightError } from "@statewright/core";
 import { aiModel, keepsSchemas } from "./ai-model.ts";
 import { isLanguageModel } from "./language-model.ts";
-import { present } from "./plain.ts";
 import { modelOf } from "./provider-instance.ts";
+import { present } from "./provider-json.ts";
 
 /** How `loadModel` finds packages. */
 export interface LoadModelOptions {

@@ -2,7 +2,7 @@
 import type { FileBlock, ImageBlock, Json, JsonObject } from "@statewright/core";
 import type { Destination } from "./destination.ts";
 import { isKeptBy, mediaText, sourceOf, titleOf, withBytes } from "./media.ts";
-import { type ProviderOptions, present, sentBack } from "./plain.ts";
+import { type ProviderOptions, present, sentBack } from "./provider-json.ts";
 
 export type WithOptions = { providerOptions?: ProviderOptions };
 export type TextPart = { type: "text"; text: string } & WithOptions;

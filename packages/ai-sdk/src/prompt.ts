@@ -1,11 +1,11 @@
 /** Canonical messages as the prompt of a language model: the same order, ids, metadata and bytes, as far as its client takes them. */
 import type { Message, ModelRequest, SystemMessage, UserMessage } from "@statewright/core";
-import { approvalPart, resultPart, shownBelow } from "./answer.ts";
 import { type AssistantPart, approvalsIn, assistantParts } from "./assistant-parts.ts";
 import type { Destination } from "./destination.ts";
 import type { ApprovalOf } from "./dialect.ts";
-import { sentBack } from "./plain.ts";
 import { type FilePart, filePart, type ResultPart, type TextPart, textPart, type WithOptions } from "./prompt-parts.ts";
+import { sentBack } from "./provider-json.ts";
+import { approvalPart, resultPart, shownBelow } from "./tool-result.ts";
 
 /** One message of a prompt in the dialect of a specification. */
 export type PromptMessage<Data, Media, Own> =

@@ -1,6 +1,6 @@
 /** What stands with a reply besides its blocks: what the provider ran itself, and the sources that it names. */
 import type { AssistantMessage, Json, JsonObject } from "@statewright/core";
-import { keptParts } from "./notes.ts";
+import { keptParts } from "./reply-notes.ts";
 
 /** A call that the provider ran, with its result as far as it has come. */
 export interface ProviderCall {

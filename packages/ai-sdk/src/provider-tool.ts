@@ -1,6 +1,6 @@
 /** A tool that a provider defines, such as its web search, as the AI SDK's packages make it. */
 import { type ProviderTool, StatewrightError } from "@statewright/core";
-import { isObject, plain } from "./plain.ts";
+import { isObject, plain } from "./provider-json.ts";
 
 /** What `anthropic.tools.webSearch_20250305({ … })` and its siblings give, as far as it is looked at. */
 export interface AiSdkProviderTool {

@@ -12,10 +12,10 @@ import type {
   Usage,
 } from "@statewright/core";
 import { callLog, parsed } from "./call-log.ts";
-import { type KeptPart, type ReplyNotes, savedNotes } from "./notes.ts";
-import { isObject, merged, ownKey, plain, plainObject, present } from "./plain.ts";
+import { warningText } from "./format-warning.ts";
+import { isObject, merged, ownKey, plain, plainObject, present } from "./provider-json.ts";
+import { type KeptPart, type ReplyNotes, savedNotes } from "./reply-notes.ts";
 import type { Part, StreamPart } from "./stream-part.ts";
-import { warningText } from "./warning-text.ts";
 
 /** A reply that grows part by part. */
 export interface GrowingReply {

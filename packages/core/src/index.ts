@@ -98,7 +98,7 @@ export {
   durable,
   type MachineState,
   type MachineTypes,
-} from "./compile/durable.ts";
+} from "./compile/durable-machine.ts";
 export { toMachineJson } from "./compile/machine-json.ts";
 export { toMermaid } from "./compile/mermaid.ts";
 export { defineMigration, type MigratedState, type Migration, type MigrationOptions } from "./compile/migration.ts";
@@ -148,9 +148,17 @@ export {
   toolNode,
 } from "./define/tool-node.ts";
 export { type CheckOptions, checkGraph } from "./inspect/check/check-graph.ts";
+export { machineAfter, type WalkedPath, type WalkedPaths, walkPaths } from "./inspect/check/explore-paths.ts";
 export type { GraphReport, GraphRule, GraphViolation } from "./inspect/check/report.ts";
-export { machineAfter, type WalkedPath, type WalkedPaths, walkPaths } from "./inspect/check/walk-paths.ts";
 export { type HistoryEntry, type HistoryOptions, history } from "./inspect/get-history.ts";
+export {
+  type ClosedInterrupt,
+  getState,
+  listRuns,
+  listThreads,
+  type StateOptions,
+  type ThreadState,
+} from "./inspect/get-state.ts";
 export { type WaitingFilter, type WaitingQuestion, waiting } from "./inspect/list-interrupts.ts";
 export {
   copyThread,
@@ -160,14 +168,6 @@ export {
   importThread,
 } from "./inspect/move-thread.ts";
 export { type PruneOptions, type PruneReport, prune } from "./inspect/prune-thread.ts";
-export {
-  type ClosedInterrupt,
-  getState,
-  listRuns,
-  listThreads,
-  type StateOptions,
-  type ThreadState,
-} from "./inspect/state.ts";
 export { type ReadEventsOptions, readEvents } from "./inspect/stream-events.ts";
 export { longTerm } from "./long-term/inject-long-term.ts";
 export { type LongTermStore, type LongTermStoreOptions, longTermStore } from "./long-term/long-term-store.ts";
@@ -192,7 +192,7 @@ export {
   type ModelTimeouts,
   refuseSaidTwice,
 } from "./model/call-policy.ts";
-export type { LostAttempt } from "./model/lost-attempt.ts";
+export type { LostAttempt } from "./model/failed-attempt.ts";
 export type * from "./model/message.ts";
 export { callsOf, textOf, wordsOf } from "./model/message.ts";
 export type {
@@ -283,8 +283,8 @@ export {
 export type { ArtifactPage, ToolArtifacts } from "./tool/artifacts/artifact-access.ts";
 export type { ArtifactDraft, ArtifactRef } from "./tool/artifacts/artifact-draft.ts";
 export type { ResultLimits } from "./tool/artifacts/artifact-limits.ts";
-export type { RedactionPolicy } from "./tool/artifacts/artifact-redaction.ts";
 export { type ReadArtifactOptions, readArtifact } from "./tool/artifacts/read-artifact.ts";
+export type { RedactionPolicy } from "./tool/artifacts/redaction-policy.ts";
 export { type ClientFailure, clientAnswer } from "./tool/definition/client-tool.ts";
 export { describeTool, type ToolDescription } from "./tool/definition/describe-tool.ts";
 export { type FinalCall, finalCall, finalCallName } from "./tool/definition/final-call.ts";

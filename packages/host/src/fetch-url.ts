@@ -7,8 +7,8 @@ import { type IncomingMessage, request as plainRequest } from "node:http";
 import { request as secureRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { systemWorld, type World } from "@statewright/core";
-import { isPublicAddress } from "./address.ts";
 import { HostError, systemCodeOf } from "./host-error.ts";
+import { isPublicAddress } from "./public-address.ts";
 
 /** What may be asked for, and how much of it. */
 export interface FetchOptions {

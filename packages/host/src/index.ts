@@ -1,6 +1,5 @@
 /** Statewright host: Node's files and child processes behind one seam. */
 
-export { isPublicAddress } from "./address.ts";
 export { wholeCharacters } from "./capture.ts";
 export type { EnvironmentOptions } from "./environment.ts";
 export {
@@ -11,22 +10,9 @@ export {
   type OpenOptions,
   openUrl,
 } from "./fetch-url.ts";
-export {
-  type FileKind,
-  type FileStat,
-  type Listing,
-  type ListOptions,
-  type ReadOptions,
-  type ReadResult,
-  type Workspace,
-  type WriteResult,
-  workspace,
-} from "./files.ts";
 export { globMatcher } from "./glob.ts";
 export { HostError, type HostErrorCode, type HostErrorDetails, isHostError } from "./host-error.ts";
 export { type HttpHandler, type HttpServer, type ServeHttpOptions, serveHttp } from "./http-server.ts";
-export type { PageLine, PageOptions, PageResult } from "./page.ts";
-export { placeInside, realPlaceInside } from "./place.ts";
 export {
   type OutputStream,
   type ProcessOptions,
@@ -37,4 +23,18 @@ export {
   startProcess,
 } from "./process.ts";
 export { endGroup, type ProcessGroup } from "./process-group.ts";
+export { isPublicAddress } from "./public-address.ts";
+export type { PageLine, PageOptions, PageResult } from "./read-page.ts";
+export { placeInside, realPlaceInside } from "./resolve-path-inside.ts";
 export { type WatchOptions, watchFile } from "./watch-file.ts";
+export {
+  type FileKind,
+  type FileStat,
+  type Listing,
+  type ListOptions,
+  type ReadOptions,
+  type ReadResult,
+  type Workspace,
+  type WriteResult,
+  workspace,
+} from "./workspace.ts";

@@ -1,7 +1,7 @@
 /** A frame drawn: corners of boxes, lines between them, and the parts of lines that cross its border. */
 import type { Outline, OutlineEdge, OutlineNode } from "@statewright/core";
 import { type Drawn, dot, type Extent, moved, origin, type Point, upright } from "./geometry.ts";
-import type { Box, Layout, Line } from "./placed.ts";
+import type { Box, Layout, Line } from "./layout-types.ts";
 import { spreadPorts } from "./ports.ts";
 import type { Ranked } from "./ranks.ts";
 import { type End, loopRoom, type Route } from "./routes.ts";

@@ -6,7 +6,7 @@
 import type { Outline } from "@statewright/core";
 import { drawFrame, type Frame, movedLine, type Place } from "./frame.ts";
 import { dot, type Extent, moved, noRoom, origin, type Point, upright } from "./geometry.ts";
-import type { Layout } from "./placed.ts";
+import type { Layout } from "./layout-types.ts";
 import { rank } from "./ranks.ts";
 import { borders, type Crossing, crossingsOf, flowOf, gateTo, rankedRoute, routeOf, towardsBorders } from "./routes.ts";
 import { drawnLabel, drawnSize, framePadding } from "./sizes.ts";

@@ -1,7 +1,7 @@
 /** A layout as SVG text: boxes, lines and labels, each with a title and a class for what it is. */
 import { END, type OutlineEdge, type OutlineNode, START } from "@statewright/core";
 import type { Point } from "./geometry.ts";
-import type { Box, Layout, Line } from "./placed.ts";
+import type { Box, Layout, Line } from "./layout-types.ts";
 import { cut, drawnName, labelSize, nameSize, sheet, title } from "./sizes.ts";
 import { style } from "./style.ts";
 import { escapeXml } from "./text.ts";

@@ -1,7 +1,7 @@
 /** Threads of Statewright in one SQLite file. */
 
 export type { Encryption, EncryptionKey } from "./encryption/cipher.ts";
-export { encryptStore } from "./encryption/encrypt.ts";
+export { encryptStore } from "./encryption/encrypt-store.ts";
 export type { BackupOptions } from "./file/backup-options.ts";
 export { type SqliteStore, type SqliteStoreOptions, sqliteStore } from "./store.ts";
 export type { Fault, VerifyReport } from "./verify/verify-report.ts";

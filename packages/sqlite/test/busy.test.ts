@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { type StatewrightError, systemWorld } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openDatabase } from "../src/file/database.ts";
+import { openDatabase } from "../src/file/open-database.ts";
 import { runLimited } from "./support/limited.ts";
 import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type FileSystems, refuseRemote } from "../src/file/filesystem.ts";
+import { type FileSystems, refuseRemote } from "../src/file/refuse-remote.ts";
 
 const linux = (type: number): FileSystems => ({ platform: "linux", typeOf: () => type });
 

@@ -4,7 +4,7 @@ import { isStatewrightError, resume, run } from "@statewright/core";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import type Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openDatabase } from "../src/file/database.ts";
+import { openDatabase } from "../src/file/open-database.ts";
 import { change } from "./support/file.ts";
 import { first, growing } from "./support/growing.ts";
 import { graph, question, running, superstep, tell } from "./support/rows.ts";

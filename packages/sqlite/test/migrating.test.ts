@@ -2,8 +2,8 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync
 import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openDatabase } from "../src/file/database.ts";
 import { copyBefore } from "../src/file/migrate.ts";
+import { openDatabase } from "../src/file/open-database.ts";
 import { migrations } from "../src/file/schema.ts";
 import { seeded } from "./gates/seeded.ts";
 import { runLimited } from "./support/limited.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { refuseOldNode, refuseOldSqlite } from "../src/file/database.ts";
+import { refuseOldNode, refuseOldSqlite } from "../src/file/open-database.ts";
 import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 

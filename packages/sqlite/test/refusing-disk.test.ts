@@ -6,7 +6,7 @@ import type { Claim, Commit, StatewrightError, Store } from "@statewright/core";
 import { encryptStore, type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { openDatabase } from "../src/file/database.ts";
+import { openDatabase } from "../src/file/open-database.ts";
 import { bytesOf } from "./support/file.ts";
 import { graph, itemsOf, running, superstep, tell } from "./support/rows.ts";
 import { secondFormat } from "./support/second-format.ts";

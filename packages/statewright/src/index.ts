@@ -194,6 +194,8 @@ export {
   type VerifyReport,
 } from "@statewright/sqlite";
 export type { AnyModel, AnyRegistry } from "./any-model.ts";
+export { type AgentOptions, createAgent } from "./create-agent.ts";
+export { type ModelFallbackOptions, modelFallback } from "./model-fallback.ts";
 export {
   type SaveMemoriesOptions,
   type SelectToolsOptions,
@@ -201,6 +203,4 @@ export {
   saveMemories,
   selectToolsByModel,
   summarise,
-} from "./asking-middleware.ts";
-export { type AgentOptions, createAgent } from "./create-agent.ts";
-export { type ModelFallbackOptions, modelFallback } from "./model-fallback.ts";
+} from "./model-middleware.ts";

@@ -11,7 +11,7 @@ import {
   systemWorld,
   type World,
 } from "@statewright/core";
-import { realWorkUnderWay, watchRealWork } from "./real-work.ts";
+import { realWorkUnderWay, watchRealWork } from "./pending-work.ts";
 
 /** A line of the log, as it was written. */
 export interface LogLine {

@@ -1,8 +1,8 @@
 /** The test kit inside vitest: runs in the hands of a test, and matchers that look at transitions. */
-import { watchRealWork } from "./real-work.ts";
+import { watchRealWork } from "./pending-work.ts";
 import { addCrashMatcher } from "./vitest/crash-matcher.ts";
 import { addMatchers } from "./vitest/matchers.ts";
-import { noteCoverage } from "./vitest/note-coverage.ts";
+import { noteCoverage } from "./vitest/record-coverage.ts";
 
 // At once: a child that is started before the first run, as a plugin for all tests of a file, is waited for like any other.
 watchRealWork();
@@ -21,7 +21,7 @@ export {
 } from "./node/part-tests.ts";
 export type { StateName } from "./node/state-names.ts";
 export { type EveryOrderOptions, everyOrder, type Order, type OrdersTried } from "./order/every-order.ts";
-export type { StartingPoint } from "./run/start-at.ts";
+export type { StartingPoint } from "./run/start-checkpoint.ts";
 export {
   type MakesGraph,
   type SendOptions,

@@ -4,7 +4,7 @@ import { workspace } from "@statewright/host";
 import { createTwoFilesPatch } from "diff";
 import { applyEdits, type Edit } from "./edits.ts";
 import { fileLock } from "./file-lock.ts";
-import { onHost } from "./host-failure.ts";
+import { onHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** What the model gives to `edit_file`. */

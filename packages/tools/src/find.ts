@@ -1,9 +1,9 @@
 /** The tool `find`: files by a glob. */
 import { type DefinedTool, defineTool, jsonSchemaInput, systemWorld } from "@statewright/core";
 import { globMatcher, workspace } from "@statewright/host";
-import { onHost } from "./host-failure.ts";
 import { updateEveryEntries } from "./list-files.ts";
 import { pacedUpdates } from "./paced-updates.ts";
+import { onHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** What the model gives to `find`. */

@@ -1,8 +1,8 @@
 /** The tool `list_files`: what a folder holds, save what is ignored. */
 import { type DefinedTool, defineTool, jsonSchemaInput, systemWorld } from "@statewright/core";
 import { workspace } from "@statewright/host";
-import { onHost } from "./host-failure.ts";
 import { pacedUpdates } from "./paced-updates.ts";
+import { onHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** What the model gives to `list_files`. */

@@ -9,9 +9,9 @@ import {
   type ToolRuntime,
 } from "@statewright/core";
 import { type PageLine, type PageResult, type Workspace, workspace } from "@statewright/host";
-import { onHost } from "./host-failure.ts";
 import { imageType } from "./image-type.ts";
 import { pacedUpdates } from "./paced-updates.ts";
+import { onHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** How much `read_file` shows. */

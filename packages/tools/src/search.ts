@@ -1,11 +1,11 @@
 /** The tool `search`: lines of files that a regular expression finds, by ripgrep or by ourselves. */
 import { type DefinedTool, defineTool, jsonSchemaInput, systemWorld } from "@statewright/core";
 import { globMatcher, isHostError, workspace } from "@statewright/host";
-import { onHost } from "./host-failure.ts";
 import { pacedUpdates } from "./paced-updates.ts";
 import { searchWithRipgrep } from "./ripgrep.ts";
 import { searchFiles } from "./search-files.ts";
 import type { SearchHit, SearchReport, SearchRequest } from "./search-hits.ts";
+import { onHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** How `search` works. */

@@ -14,9 +14,9 @@ import {
   type ToolSafety,
 } from "@statewright/core";
 import { isHostError, type RunningProcess, startProcess, workspace } from "@statewright/host";
-import { hostFailure } from "./host-failure.ts";
 import { OutputLog } from "./output-log.ts";
 import { pacedUpdates } from "./paced-updates.ts";
+import { hostFailure } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** How commands are run. */

@@ -11,9 +11,9 @@ import {
   type World,
 } from "@statewright/core";
 import { type FetchOptions, type FetchResult, fetchUrl, isHostError } from "@statewright/host";
-import { hostFailure } from "./host-failure.ts";
 import { htmlText } from "./html-text.ts";
 import { pacedUpdates } from "./paced-updates.ts";
+import { hostFailure } from "./to-tool-error.ts";
 
 /** What `web_fetch` may ask for. */
 export interface WebFetchOptions

@@ -2,7 +2,7 @@
 import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core";
 import { workspace } from "@statewright/host";
 import { fileLock } from "./file-lock.ts";
-import { onHost } from "./host-failure.ts";
+import { onHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** What the model gives to `write_file`. */

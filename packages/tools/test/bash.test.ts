@@ -1,8 +1,8 @@
 import { describeTool, isToolError, type ToolError, type ToolOutput } from "@statewright/core";
 import { HostError } from "@statewright/host";
 import { describe, expect, test } from "vitest";
-import { hostFailure } from "../src/host-failure.ts";
 import { bash, type ShellOptions } from "../src/index.ts";
+import { hostFailure } from "../src/to-tool-error.ts";
 import { begin, call } from "./support/calls.ts";
 import { testFolder } from "./support/folder.ts";
 import { gone, ownSeconds, running } from "./support/processes.ts";

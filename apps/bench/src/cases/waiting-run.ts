@@ -1,8 +1,8 @@
 /** B9: load a run that waits for a person, from a store that has not seen it, among more and more that wait. */
 import Database from "better-sqlite3";
 import { getState, run, sqliteStore } from "statewright";
-import { asking } from "../asking-graph.ts";
 import { type Case, type Contender, doublings, type Work } from "../case.ts";
+import { asking } from "../interrupt-graph.ts";
 import { type Sample, timed } from "../measure.ts";
 import type { LangGraph, Peers } from "../peers/langgraph.ts";
 import { type ScratchFile, scratchFile } from "../scratch-files.ts";

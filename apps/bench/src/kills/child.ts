@@ -4,8 +4,8 @@
  * of threads, it goes on with all of them at the same moment and says what became of each.
  */
 import process from "node:process";
+import { outsideIn } from "./external-world.ts";
 import { openLangGraph } from "./langgraph.ts";
-import { outsideIn } from "./outside.ts";
 import { type ContenderId, isPeer, type Program, type Stop } from "./program.ts";
 import { openStatewright, refusalOf } from "./statewright.ts";
 

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import type { PeerSaver } from "../peers/langgraph.ts";
-import { type Errand, errands, type Outside, resultOf } from "./outside.ts";
+import { type Errand, errands, type Outside, resultOf } from "./external-world.ts";
 import type { PeerId, Program, Stop } from "./program.ts";
 
 interface PeerProgramGraph {

@@ -1,7 +1,7 @@
 /** Lives through runs whose processes are killed, and counts what happened in the world outside. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Errand, errands, readLog, resultOf } from "./outside.ts";
+import { type Errand, errands, readLog, resultOf } from "./external-world.ts";
 import { type Plan, planOf } from "./plan.ts";
 import { type ChildOptions, type Life, liveOnce } from "./process.ts";
 import type { ContenderId, Stop } from "./program.ts";

@@ -1,7 +1,7 @@
 /** Two resumes of one thread with the same answer at the same moment: by two processes, and by two calls in one. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { readLog } from "./outside.ts";
+import { readLog } from "./external-world.ts";
 import { type ChildOptions, startRacer } from "./process.ts";
 import type { ContenderId } from "./program.ts";
 

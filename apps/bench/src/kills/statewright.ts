@@ -21,7 +21,7 @@ import {
   toolNode,
 } from "statewright";
 import * as z from "zod";
-import { type Errand, errands, type Outside, resultOf } from "./outside.ts";
+import { type Errand, errands, type Outside, resultOf } from "./external-world.ts";
 import type { OursId, Program, Stop } from "./program.ts";
 
 const errand = z.enum(["weigh", "book", "reserve", "charge", "post"]);

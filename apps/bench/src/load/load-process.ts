@@ -8,8 +8,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { defineGraph, defineState, END, list, resume, route, run, START, type Store, sqliteStore } from "statewright";
 import * as z from "zod";
-import { asking } from "../asking-graph.ts";
 import { settledHeap } from "../collector.ts";
+import { asking } from "../interrupt-graph.ts";
 import { spread } from "../measure.ts";
 import type { Active, Parked } from "./load.ts";
 

@@ -1,6 +1,6 @@
 /** `calls` and `aborts`: many seeds, a sum at the end, and for each violation the line that repeats it. */
 
-import { listedCounts } from "../listed-counts.ts";
+import { listedCounts } from "../format-counts.ts";
 import { abortRuns } from "./abort-runs.ts";
 import { fuzzCalls } from "./fuzz-calls.ts";
 

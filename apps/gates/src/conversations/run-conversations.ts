@@ -1,7 +1,7 @@
 /** `conversations`: many seeds, a sum at the end, and for each violation the line that repeats it. */
 
-import { listedCounts } from "../listed-counts.ts";
-import { type ConversationReport, oneConversation } from "./one-conversation.ts";
+import { listedCounts } from "../format-counts.ts";
+import { type ConversationReport, oneConversation } from "./run-conversation.ts";
 import { startWireServer } from "./wire-server.ts";
 
 /** What some conversations came to. */

@@ -16,7 +16,7 @@ import {
 } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { type Outside, type SimulatedProgram, uninterrupted, withoutLost } from "@statewright/testing";
-import { programOf } from "../simulation/program-of.ts";
+import { programOf } from "../simulation/create-program.ts";
 import { randomProgram } from "../simulation/random-program.ts";
 
 /** What a line of this process says. */

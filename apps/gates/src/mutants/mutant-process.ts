@@ -1,6 +1,6 @@
 /** A process in a workbench: simulations until one violates something. Arguments: how many. Prints the first seed that does. */
 import process from "node:process";
-import { oneSimulation } from "../simulation/one-simulation.ts";
+import { oneSimulation } from "../simulation/run-simulation.ts";
 
 const seeds = Number(process.argv[2]);
 for (let seed = 0; seed < seeds; seed++) {

@@ -1,6 +1,6 @@
 /** `mutants`: plant each fault into a copy of the engine and simulate until it is noticed. */
 import { availableParallelism } from "node:os";
-import { runChild } from "../child.ts";
+import { runChild } from "../run-child.ts";
 import { type Mutant, mutants } from "./mutants.ts";
 import { createWorkbench, misplaced, plant, type Workbench } from "./workbench.ts";
 

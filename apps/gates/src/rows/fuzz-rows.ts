@@ -36,7 +36,7 @@ import {
 } from "@statewright/core";
 import { chanceOf } from "@statewright/testing";
 import * as z from "zod";
-import { bentImage } from "./bent-image.ts";
+import { bentImage } from "./corrupt-export.ts";
 
 /** What some seeds came to. */
 export interface RowsReport {

@@ -1,6 +1,6 @@
 /** `rows`: many seeds, a sum at the end, and for each violation the line that repeats it. */
 
-import { listedCounts } from "../listed-counts.ts";
+import { listedCounts } from "../format-counts.ts";
 import { fuzzRows } from "./fuzz-rows.ts";
 
 /** Ask everything of threads that a stranger could have written; tells whether each answer was a value or an error of ours. */

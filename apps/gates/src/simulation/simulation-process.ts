@@ -3,7 +3,7 @@
  * Arguments: first seed, end, this process's number, how many there are, milliseconds. Prints one line of JSON a group.
  */
 import process from "node:process";
-import { oneSimulation } from "./one-simulation.ts";
+import { oneSimulation } from "./run-simulation.ts";
 import { sqliteStores } from "./sqlite-stores.ts";
 
 /** What one group came to. */

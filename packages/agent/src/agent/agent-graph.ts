@@ -21,11 +21,11 @@ import {
 import { type AgentOutput, readsOutput } from "../output/agent-output.ts";
 import { agentTurns, beginsTurns } from "../turns/agent-turns.ts";
 import { usualTurnLimit } from "../turns/turn-limit.ts";
-import { endedBy } from "./agent-ended.ts";
+import { endedBy } from "./agent-end.ts";
 import type { AnyAgentOptions } from "./agent-options.ts";
-import { afterModel, afterTools, afterWords, endsAfterTools } from "./agent-route.ts";
+import { afterModel, afterTools, afterWords, endsAfterTools } from "./agent-routes.ts";
 import type { Conversation } from "./agent-state.ts";
-import { questionsOf } from "./interrupts.ts";
+import { questionsOf } from "./merge-interrupts.ts";
 import { nodeOf, refusingCalls } from "./model-node.ts";
 import { tellsFinish } from "./on-finish.ts";
 import type { StopWhen } from "./stop-when.ts";

@@ -10,7 +10,7 @@ import {
   type World,
 } from "@statewright/core";
 import { type PartialOutput, partialOutputs } from "../output/partial-output.ts";
-import { answerText, endedBy } from "./agent-ended.ts";
+import { answerText, endedBy } from "./agent-end.ts";
 import { type AgentInput, toMessages } from "./agent-input.ts";
 
 type WithEnd<Result> = Result extends { readonly status: "done" }

@@ -37,8 +37,8 @@ import {
 } from "../output/agent-output.ts";
 import { type CountedTurns, countTurn, turnOf } from "../turns/agent-turns.ts";
 import { turnLimit } from "../turns/turn-limit.ts";
-import { endedBy } from "./agent-ended.ts";
-import { isAnswered } from "./agent-route.ts";
+import { endedBy } from "./agent-end.ts";
+import { isAnswered } from "./agent-routes.ts";
 import type { Conversation } from "./agent-state.ts";
 import { checkModelNode } from "./check-agent.ts";
 import { checkPrepared, type ModelSettings, type PreparedStep, type PrepareStep } from "./prepare-step.ts";

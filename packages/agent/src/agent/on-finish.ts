@@ -1,7 +1,7 @@
 /** `onFinish`: told once when an agent ends by itself. */
 import type { AgentEnd, Message, Middleware, RunIdentity } from "@statewright/core";
 import { type AgentOutput, outputIn } from "../output/agent-output.ts";
-import { answerText } from "./agent-ended.ts";
+import { answerText } from "./agent-end.ts";
 
 /** What `onFinish` is told. */
 export interface AgentFinish<State = unknown, Context = unknown, Output = unknown> {

@@ -12,7 +12,7 @@ import {
 } from "@statewright/core";
 import { checkCount, checkTime, checkWord } from "../agent/check-option.ts";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
-import { checkNamespace, type MemoryNamespace, memoryKey, memoryOf } from "./memory-place.ts";
+import { checkNamespace, type MemoryNamespace, memoryKey, memoryOf } from "./memory-namespace.ts";
 
 /** What `memoryTools` takes. */
 export interface MemoryToolsOptions<Context = unknown> {

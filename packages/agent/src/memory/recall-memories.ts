@@ -9,11 +9,11 @@ import {
   type UserMessage,
 } from "@statewright/core";
 import { checkCount, checkWord, unfitOption } from "../agent/check-option.ts";
-import { isFromPerson } from "../agent/from-person.ts";
+import { isFromPerson } from "../agent/is-from-person.ts";
 import { type LatestChannel, latest } from "../agent/last-value-channel.ts";
-import { lastUserStart } from "../context/kept-messages.ts";
+import { lastUserStart } from "../context/trim-range.ts";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
-import { checkNamespace, type Memory, type MemoryNamespace, memoriesOf, memoryOf } from "./memory-place.ts";
+import { checkNamespace, type Memory, type MemoryNamespace, memoriesOf, memoryOf } from "./memory-namespace.ts";
 
 /** What `recallMemories` takes. */
 export interface RecallMemoriesOptions<Context = unknown> {

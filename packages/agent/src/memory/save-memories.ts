@@ -15,11 +15,18 @@ import {
   type WritingRuntime,
 } from "@statewright/core";
 import { checkCount, checkFunction, checkTime, checkWord, needOneOf, unfitOption } from "../agent/check-option.ts";
-import { isFromPerson } from "../agent/from-person.ts";
-import { messageText } from "../context/conversation-text.ts";
-import { lastUserStart } from "../context/kept-messages.ts";
+import { isFromPerson } from "../agent/is-from-person.ts";
+import { messageText } from "../context/format-message.ts";
+import { lastUserStart } from "../context/trim-range.ts";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
-import { checkNamespace, type Memory, type MemoryNamespace, memoriesOf, memoryKey, memoryOf } from "./memory-place.ts";
+import {
+  checkNamespace,
+  type Memory,
+  type MemoryNamespace,
+  memoriesOf,
+  memoryKey,
+  memoryOf,
+} from "./memory-namespace.ts";
 
 /** Something to remember. */
 export interface NewMemory {

@@ -26,7 +26,7 @@ import {
   wordsFor,
   workedFor,
 } from "../budget/budget-spent.ts";
-import { asBudget } from "../budget/own-limits.ts";
+import { asBudget } from "../budget/is-budget.ts";
 import { costOf, type Prices, priceOf, tokensOf } from "../budget/prices.ts";
 
 /** A budget, and the channel in which it keeps what was spent, for the state of a graph of your own. */

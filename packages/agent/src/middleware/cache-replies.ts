@@ -10,8 +10,8 @@ import {
   type WritingRuntime,
 } from "@statewright/core";
 import { checkCount, checkTexts, checkTime } from "../agent/check-option.ts";
-import { defaultCacheBytes, type RecentLimits, recentCache } from "../recent-cache.ts";
-import { textOfArgs } from "./same-args.ts";
+import { defaultCacheBytes, type RecentLimits, recentCache } from "../lru-cache.ts";
+import { textOfArgs } from "./stringify-args.ts";
 
 /** What `cacheReplies` takes. */
 export interface CacheRepliesOptions {

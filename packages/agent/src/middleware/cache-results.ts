@@ -9,8 +9,8 @@ import {
   type ToolSpec,
 } from "@statewright/core";
 import { checkCount } from "../agent/check-option.ts";
-import { defaultCacheBytes, recentCache } from "../recent-cache.ts";
-import { textOfArgs } from "./same-args.ts";
+import { defaultCacheBytes, recentCache } from "../lru-cache.ts";
+import { textOfArgs } from "./stringify-args.ts";
 
 /** What `cacheResults` takes. */
 export interface CacheResultsOptions {

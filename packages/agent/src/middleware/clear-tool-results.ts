@@ -12,8 +12,8 @@ import {
 } from "@statewright/core";
 import { checkCount, checkFlag, checkTexts, unfitOption } from "../agent/check-option.ts";
 import { type CountTokens, tokenMeter } from "../context/count-tokens.ts";
-import { exchangeStart } from "../context/kept-messages.ts";
 import { tokenLedger } from "../context/token-ledger.ts";
+import { exchangeStart } from "../context/trim-range.ts";
 
 /** What `clearToolResults` takes. */
 export interface ClearToolResultsOptions {

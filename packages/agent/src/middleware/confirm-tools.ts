@@ -9,7 +9,7 @@ import {
   type ToolCall,
   type ToolSpec,
 } from "@statewright/core";
-import { checkAsking } from "./check-asking.ts";
+import { checkAsking } from "./check-ask-options.ts";
 
 /** What `confirmTools` takes. */
 export interface ConfirmOptions extends AskOptions {

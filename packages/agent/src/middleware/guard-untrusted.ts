@@ -13,8 +13,8 @@ import {
   type ToolSpec,
 } from "@statewright/core";
 import { checkFlag } from "../agent/check-option.ts";
-import { textsSchema } from "../output/texts-schema.ts";
-import { checkAsking } from "./check-asking.ts";
+import { textsSchema } from "../output/strings-schema.ts";
+import { checkAsking } from "./check-ask-options.ts";
 
 /** What `guardUntrusted` takes. */
 export interface GuardOptions extends AskOptions {

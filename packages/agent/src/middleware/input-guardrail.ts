@@ -12,9 +12,9 @@ import {
   type UserMessage,
 } from "@statewright/core";
 import { checkFunction, unfitOption } from "../agent/check-option.ts";
-import { isFromPerson } from "../agent/from-person.ts";
-import { textsSchema } from "../output/texts-schema.ts";
-import { messagesIn } from "./calls-in.ts";
+import { isFromPerson } from "../agent/is-from-person.ts";
+import { textsSchema } from "../output/strings-schema.ts";
+import { messagesIn } from "./conversation-calls.ts";
 
 /** What an input guardrail looks at. */
 export interface GuardedInput {

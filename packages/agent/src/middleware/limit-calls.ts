@@ -14,7 +14,7 @@ import {
   ToolError,
 } from "@statewright/core";
 import { checkFlag } from "../agent/check-option.ts";
-import { earlierSiblings, messagesIn } from "./calls-in.ts";
+import { earlierSiblings, messagesIn } from "./conversation-calls.ts";
 
 /** How many calls may be made. */
 export interface CallLimits {

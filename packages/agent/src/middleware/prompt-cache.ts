@@ -11,8 +11,8 @@ import {
   type RunIdentity,
 } from "@statewright/core";
 import { checkFunction, checkWord } from "../agent/check-option.ts";
-import { exchangeStart } from "../context/kept-messages.ts";
-import { messagesIn } from "./calls-in.ts";
+import { exchangeStart } from "../context/trim-range.ts";
+import { messagesIn } from "./conversation-calls.ts";
 
 /** What `promptCache` takes. */
 export interface PromptCacheOptions {

@@ -17,10 +17,10 @@ import {
 import { checkFlag, unfitOption } from "../agent/check-option.ts";
 import { type Clean, cleanBlock, cleanData, cleanOutput, cleanResult } from "../output/clean-result.ts";
 import { isFinal } from "../output/is-final-answer.ts";
-import { beginsAsJson, cleanAnswer } from "../personal/clean-json.ts";
+import { beginsAsJson, cleanAnswer } from "../personal/clean-answer.ts";
 import { type Found, findPersonal, type PersonalKind, personalKinds } from "../personal/find-personal.ts";
 import { cleanStream } from "../personal/redact-stream.ts";
-import { messagesIn } from "./calls-in.ts";
+import { messagesIn } from "./conversation-calls.ts";
 
 /**
  * What becomes of a find: `redact` puts its kind in its place, `mask` leaves its end, `hash` puts a name in its place that is

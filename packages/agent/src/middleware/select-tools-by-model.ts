@@ -14,9 +14,9 @@ import {
   textOf,
 } from "@statewright/core";
 import { checkCount, checkTexts, unfitOption } from "../agent/check-option.ts";
-import { isFromPerson } from "../agent/from-person.ts";
+import { isFromPerson } from "../agent/is-from-person.ts";
 import { type LatestChannel, latest } from "../agent/last-value-channel.ts";
-import { messageText } from "../context/conversation-text.ts";
+import { messageText } from "../context/format-message.ts";
 
 /** What `selectToolsByModel` takes. */
 export interface SelectToolsOptions {

@@ -8,8 +8,8 @@ import {
   optionNames,
   StatewrightError,
 } from "@statewright/core";
-import { callsSinceUser, messagesIn } from "./calls-in.ts";
-import { textOfArgs, textOfSavedArgs } from "./same-args.ts";
+import { callsSinceUser, messagesIn } from "./conversation-calls.ts";
+import { textOfArgs, textOfSavedArgs } from "./stringify-args.ts";
 
 /** What `stopLoops` takes. */
 export interface StopLoopsOptions {

@@ -15,11 +15,11 @@ import {
 } from "@statewright/core";
 import { checkCount, needOneOf, unfitOption } from "../agent/check-option.ts";
 import { type LatestChannel, latest } from "../agent/last-value-channel.ts";
-import { messageText } from "../context/conversation-text.ts";
 import { type CountTokens, type TokenMeter, tokenMeter } from "../context/count-tokens.ts";
-import { type Cut, cutFrom, keptMessages, lastUserStart } from "../context/kept-messages.ts";
+import { messageText } from "../context/format-message.ts";
 import { type TokenSums, tokenLedger } from "../context/token-ledger.ts";
-import { messagesIn } from "./calls-in.ts";
+import { type Cut, cutFrom, keptMessages, lastUserStart } from "../context/trim-range.ts";
+import { messagesIn } from "./conversation-calls.ts";
 
 /** What `summarise` takes: the model, and one trigger or both. */
 export interface SummariseOptions {

@@ -2,8 +2,8 @@
 import { checkOptions, defineMiddleware, type Message, type Middleware, optionNames } from "@statewright/core";
 import { checkCount, checkFlag, needOneOf } from "../agent/check-option.ts";
 import { type CountTokens, tokenMeter } from "../context/count-tokens.ts";
-import { cutFrom, frontOf, keptMessages, userTurnsStart } from "../context/kept-messages.ts";
 import { tokenLedger } from "../context/token-ledger.ts";
+import { cutFrom, frontOf, keptMessages, userTurnsStart } from "../context/trim-range.ts";
 
 /** What `trimMessages` takes: one limit or more. */
 export interface TrimMessagesOptions {

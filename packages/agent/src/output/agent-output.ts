@@ -18,9 +18,9 @@ import {
   textOf,
   type UserMessage,
 } from "@statewright/core";
-import { finalCallIn } from "../agent/agent-ended.ts";
+import { finalCallIn } from "../agent/agent-end.ts";
 import { checkCount, checkWord } from "../agent/check-option.ts";
-import { repairMark } from "../agent/from-person.ts";
+import { repairMark } from "../agent/is-from-person.ts";
 
 /** How an agent gives its output, where its schema alone does not say it. */
 export interface OutputOptions<Output> {

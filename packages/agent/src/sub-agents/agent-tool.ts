@@ -25,9 +25,9 @@ import {
   type ToolReturn,
   textOf,
 } from "@statewright/core";
-import { answerText, endedBy } from "../agent/agent-ended.ts";
+import { answerText, endedBy } from "../agent/agent-end.ts";
 import { type AgentInput, toMessages } from "../agent/agent-input.ts";
-import { usageIn } from "./usage-in.ts";
+import { usageIn } from "./sum-usage.ts";
 
 /** The types of an agent, or of any graph whose state is a conversation. */
 export interface TalkingTypes extends GraphTypes {

@@ -6,7 +6,7 @@ import {
   type Schema,
   StatewrightError,
 } from "@statewright/core";
-import type { TeamRules, TeamTalk } from "./team-rules.ts";
+import type { TeamRules, TeamTalk } from "./team-config.ts";
 
 type Channels = { readonly [name: string]: Channel };
 

@@ -19,10 +19,10 @@ import {
 } from "@statewright/core";
 import { checkCount, checkWord } from "../agent/check-option.ts";
 import { type Agent, talking } from "../agent/create-agent.ts";
-import { questionsOf } from "../agent/interrupts.ts";
+import { questionsOf } from "../agent/merge-interrupts.ts";
 import { handoffOf } from "./handoff.ts";
+import { handingOver, type Member, showing, type TeamRules, type TeamTalk, viewOf, within } from "./team-config.ts";
 import { channelsOf, contextOf, inputOf, outputOf } from "./team-parts.ts";
-import { handingOver, type Member, showing, type TeamRules, type TeamTalk, viewOf, within } from "./team-rules.ts";
 
 /** An agent that may be one of a team: what `createAgent` gives. */
 export type TeamMember = GraphDefinition & { readonly types?: Pick<GraphTypes, "state" | "context" | "given"> };

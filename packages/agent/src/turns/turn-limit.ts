@@ -1,7 +1,7 @@
 /** The limit of turns of an agent: one that spins on tool calls for ever would cost money for ever. */
 import { type Middleware, StatewrightError, type TurnLimit } from "@statewright/core";
 import { countsTurns, type StopWhen } from "../agent/stop-when.ts";
-import { limitsSpending } from "../budget/own-limits.ts";
+import { limitsSpending } from "../budget/is-budget.ts";
 
 /** As often as the model of an agent is asked between two words of people, where nothing else limits that. */
 const usualTurns = 50;

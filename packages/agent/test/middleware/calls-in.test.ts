@@ -1,6 +1,6 @@
 import type { Message } from "@statewright/core";
 import { expect, test } from "vitest";
-import { earlierSiblings } from "../../src/middleware/calls-in.ts";
+import { earlierSiblings } from "../../src/middleware/conversation-calls.ts";
 
 /** A conversation whose calls are numbered, save for the last that has the id of the first; the one in the middle is answered. */
 function conversation(count: number, onLook: () => void): readonly Message[] {

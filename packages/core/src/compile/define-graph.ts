@@ -26,10 +26,10 @@ import type { ToolNode } from "../define/tool-node.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
 import type { InterruptShape, SoundExpiry } from "../tool/policy/interrupt.ts";
 import type { Middleware } from "../tool/policy/middleware.ts";
-import { checkDefinition } from "./checks.ts";
-import { claimsOf } from "./claims.ts";
+import { checkDefinition } from "./check-definition.ts";
+import { graphMachine } from "./compile-machine.ts";
 import { checkGraphOptions, checkMap, checkPolicyKinds, edgeProblems, nodeProblems } from "./declarations.ts";
-import { graphMachine } from "./machine.ts";
+import { claimsOf } from "./node-declarations.ts";
 
 /** The XState machine of a graph: named states, actors and guards, for Stately's tools, `xstate/graph` and `createActor`. */
 export interface GraphMachine extends AnyStateMachine {}

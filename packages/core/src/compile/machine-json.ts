@@ -3,7 +3,7 @@ import type { AnyStateMachine } from "xstate";
 import { StatewrightError } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Graph } from "./define-graph.ts";
-import { drawingOf } from "./durable.ts";
+import { drawingOf } from "./durable-machine.ts";
 
 /**
  * The machine of a graph as JSON, with its actors and guards by name: valid under XState's schema of machines, and read back by

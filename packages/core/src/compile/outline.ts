@@ -6,7 +6,7 @@ import type { AnyStateMachine } from "xstate";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, NodeRecord } from "../define/graph.ts";
 import { graphOfTool } from "../define/graph-tool.ts";
-import { drawingOf } from "./durable.ts";
+import { drawingOf } from "./durable-machine.ts";
 
 /** What stands in a graph, in the order of declaration, and where control may go between its parts. */
 export interface Outline {

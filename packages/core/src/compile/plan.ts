@@ -8,8 +8,8 @@ import { graphOfTool } from "../define/graph-tool.ts";
 import type { ToolNode } from "../define/tool-node.ts";
 import { jsonSchemaOf, modelToolOf } from "../tool/definition/model-tool.ts";
 import { answerSchema } from "../tool/policy/interrupt.ts";
-import { type Drawing, drawingOf, stateIds } from "./durable.ts";
-import { isParallel } from "./machine.ts";
+import { isParallel } from "./compile-machine.ts";
+import { type Drawing, drawingOf, stateIds } from "./durable-machine.ts";
 
 /** A graph, ready to run. */
 export interface Plan {

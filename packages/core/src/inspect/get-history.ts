@@ -13,7 +13,7 @@ import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { callsOf, type Message } from "../model/message.ts";
 import { callSegment } from "../run/conversation/pending-calls.ts";
-import { checkCodec, checkGraph, checkStore } from "../run/session/run-options.ts";
+import { checkCodec, checkGraph, checkStore } from "../run/session/check-run-options.ts";
 import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
 import type { Delta } from "../state/delta.ts";
 

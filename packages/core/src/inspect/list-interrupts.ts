@@ -4,7 +4,7 @@ import { systemWorld, type World } from "../base/world.ts";
 import type { QuestionRow } from "../checkpoint/journal.ts";
 import type { QuestionFilter, Store } from "../checkpoint/store.ts";
 import type { OpenInterrupt } from "../run/events/events.ts";
-import { checkCodec, checkStore } from "../run/session/run-options.ts";
+import { checkCodec, checkStore } from "../run/session/check-run-options.ts";
 import { openInterrupt } from "../run/session/run-row.ts";
 import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
 

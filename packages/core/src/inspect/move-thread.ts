@@ -4,9 +4,9 @@ import { checkId } from "../base/ids.ts";
 import { describeValue } from "../base/json.ts";
 import { checkOptions, optionNames } from "../base/options.ts";
 import type { ThreadImage } from "../checkpoint/export/thread-export.ts";
-import { imageOfText, textOfImage } from "../checkpoint/export/thread-text.ts";
+import { imageOfText, textOfImage } from "../checkpoint/export/thread-export-text.ts";
 import type { Store } from "../checkpoint/store.ts";
-import { checkStore } from "../run/session/run-options.ts";
+import { checkStore } from "../run/session/check-run-options.ts";
 
 /** What `importThread` takes besides the text. */
 export interface ImportOptions {

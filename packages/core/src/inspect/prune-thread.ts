@@ -6,7 +6,7 @@ import { checkOptions, optionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { mergedDeltas } from "../checkpoint/codec/merge-deltas.ts";
 import type { Store } from "../checkpoint/store.ts";
-import { checkCodec, checkStore } from "../run/session/run-options.ts";
+import { checkCodec, checkStore } from "../run/session/check-run-options.ts";
 import { type Codec, guardedCodec, plainCodec } from "../state/codec.ts";
 
 /** What `prune` keeps: what either option keeps, stays. */

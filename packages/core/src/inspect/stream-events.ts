@@ -5,7 +5,7 @@ import { systemWorld, type World } from "../base/world.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { type EventView, isInView, type RunEvent } from "../run/events/events.ts";
 import { storedEvents } from "../run/events/stored-events.ts";
-import { checkCodec, checkStore } from "../run/session/run-options.ts";
+import { checkCodec, checkStore } from "../run/session/check-run-options.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 import { mustExist } from "./get-history.ts";
 

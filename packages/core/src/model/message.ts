@@ -1,7 +1,7 @@
 /** Canonical messages: one shape for every provider, with ids, kept lossless for what providers add. */
 import { isPlainObject, type Json, type JsonObject } from "../base/json.ts";
 import type { SchemaIssue } from "../base/schema.ts";
-import type { LostAttempt } from "./lost-attempt.ts";
+import type { LostAttempt } from "./failed-attempt.ts";
 
 /**
  * What a provider says about a block or a message, and what it is told about it, by the provider's name:

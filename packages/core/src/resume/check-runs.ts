@@ -7,12 +7,12 @@ import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import { planOf } from "../compile/plan.ts";
-import { queuedInput } from "../run/loop/queued-input.ts";
+import { queuedInput } from "../run/loop/migrate-queued-input.ts";
 import { decide, sayAll, sayMigrations, wrote } from "../run/migration/resolve-version.ts";
 import { unfinishedStatuses } from "../run/queue.ts";
-import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/session/run-options.ts";
+import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/session/check-run-options.ts";
 import { readInput } from "../run/superstep/input.ts";
-import { codecOf } from "../run/task/open.ts";
+import { codecOf } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 import { versionsOf } from "./serving.ts";
 

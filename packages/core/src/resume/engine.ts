@@ -15,10 +15,10 @@ import type { GraphTypes } from "../define/graph.ts";
 import { stopNow } from "../run/launch.ts";
 import { type SavingCaller, takeUp } from "../run/queue.ts";
 import { startRun } from "../run/run.ts";
+import { checkRunOptions } from "../run/session/check-run-options.ts";
 import { createSlots } from "../run/session/concurrency.ts";
 import type { ResumeOptions, RunHandle, RunOptions, RunResult } from "../run/session/options.ts";
-import { checkRunOptions } from "../run/session/run-options.ts";
-import { worldOf } from "../run/task/open.ts";
+import { worldOf } from "../run/task/open-session.ts";
 import { resumeRun } from "./resume.ts";
 import {
   besides,

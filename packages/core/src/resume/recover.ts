@@ -3,7 +3,7 @@ import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
 import { optionNames } from "../base/options.ts";
 import { type RunHost, takeUp } from "../run/queue.ts";
 import type { RunHandle } from "../run/session/options.ts";
-import { worldOf } from "../run/task/open.ts";
+import { worldOf } from "../run/task/open-session.ts";
 import { callerOf, callersOf, checkServing, continueRun, findRuns, type ServingOptions } from "./serving.ts";
 
 /** What `recover` takes. */

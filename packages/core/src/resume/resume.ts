@@ -15,14 +15,14 @@ import { drive } from "../run/loop/loop.ts";
 import { driveDrawn, readBrought } from "../run/machine/machine-loop.ts";
 import { aboutToTake, type Caller, holding } from "../run/queue.ts";
 import { heedQueue } from "../run/session/check-preemption.ts";
+import { checkRunOptions } from "../run/session/check-run-options.ts";
 import { endingOf } from "../run/session/durable-event.ts";
 import { closeOverdue, expired } from "../run/session/interrupt-timers.ts";
 import type { ResumeOptions, RunHandle, RunResult } from "../run/session/options.ts";
 import type { State } from "../run/session/returns.ts";
-import { checkRunOptions } from "../run/session/run-options.ts";
 import { openInterrupt, runRow } from "../run/session/run-row.ts";
 import { emit, placeOf, type Saved, type Session, written } from "../run/session/session.ts";
-import { openSession, release, unfinished, worldOf } from "../run/task/open.ts";
+import { openSession, release, unfinished, worldOf } from "../run/task/open-session.ts";
 
 /**
  * Resume a thread: only what has no recorded result is executed. Answers are matched by interrupt id or key. A thread

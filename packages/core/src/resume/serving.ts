@@ -13,9 +13,9 @@ import type { GraphDefinition } from "../define/graph.ts";
 import { launch } from "../run/launch.ts";
 import type { RunHost, SavingCaller } from "../run/queue.ts";
 import { goOn } from "../run/recover-run.ts";
+import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/session/check-run-options.ts";
 import type { RunHandle } from "../run/session/options.ts";
-import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/session/run-options.ts";
-import { worldOf } from "../run/task/open.ts";
+import { worldOf } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 
 /** What a process that serves threads is given. */

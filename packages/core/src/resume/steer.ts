@@ -10,9 +10,9 @@ import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/define-graph.ts";
 import { planOf } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
+import { checkCodec, checkGraph, checkStore } from "../run/session/check-run-options.ts";
 import { type LetterInput, messagesOf, post, refuseDeaf } from "../run/session/inbox.ts";
-import { checkCodec, checkGraph, checkStore } from "../run/session/run-options.ts";
-import { codecOf, worldOf } from "../run/task/open.ts";
+import { codecOf, worldOf } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 
 /** What `steer` takes. */

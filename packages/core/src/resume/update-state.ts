@@ -7,8 +7,8 @@ import type { World } from "../base/world.ts";
 import type { CheckpointRow, RunRow, Task } from "../checkpoint/checkpoint.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import type { Store } from "../checkpoint/store.ts";
+import { committingValue } from "../compile/compile-machine.ts";
 import type { Graph } from "../compile/define-graph.ts";
-import { committingValue } from "../compile/machine.ts";
 import type { Migration } from "../compile/migration.ts";
 import { edgeFrom, type Plan } from "../compile/plan.ts";
 import { goto } from "../define/command.ts";
@@ -16,16 +16,16 @@ import { type END, START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { createEventStream } from "../run/events/events.ts";
 import { aboutToHold } from "../run/queue.ts";
+import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/session/check-run-options.ts";
 import type { CommonOptions } from "../run/session/options.ts";
 import { readReturn, type TaskOutcome } from "../run/session/returns.ts";
-import { checkCodec, checkGraph, checkStore, checkVersions } from "../run/session/run-options.ts";
 import { placeOf, type Saved, type Session } from "../run/session/session.ts";
 import { admitOutcome } from "../run/session/validate-writes.ts";
 import { type Closing, closedFirst, closeLeft } from "../run/superstep/cancel-pending-calls.ts";
 import { commit } from "../run/superstep/commit.ts";
 import { checkSet, readInput } from "../run/superstep/input.ts";
 import { type Finished, firstTasks, foldInput, type StepResult, superstep } from "../run/superstep/superstep.ts";
-import { openSession, release, unfinished, worldOf } from "../run/task/open.ts";
+import { openSession, release, unfinished, worldOf } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 
 /** What a node is taken to have returned. */

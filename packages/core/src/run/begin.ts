@@ -6,7 +6,7 @@ import type { RunResult } from "./session/options.ts";
 import type { State, Write } from "./session/returns.ts";
 import { placeOf, type Session } from "./session/session.ts";
 import { inputStep, readInput } from "./superstep/input.ts";
-import { release } from "./task/open.ts";
+import { release } from "./task/open-session.ts";
 
 /**
  * Begin the run of a session and drive it; `read` is what was read of the input before. An input that cannot be begun with

@@ -8,10 +8,10 @@ import { createInspection } from "./events/inspection.ts";
 import { storedEvents } from "./events/stored-events.ts";
 import { checkTextOptions, textsIn } from "./events/text-stream.ts";
 import { type LetterInput, messagesOf } from "./session/inbox.ts";
-import { createMailbox } from "./session/mailbox.ts";
+import { createMailbox } from "./session/inbox-buffer.ts";
 import type { CommonOptions, RunHandle, RunResult } from "./session/options.ts";
 import { Stopped } from "./session/preemption.ts";
-import { type Opening, worldOf } from "./task/open.ts";
+import { type Opening, worldOf } from "./task/open-session.ts";
 
 /** What reaches a run before its end: a cancel, a drain at the next boundary, a new input, and messages that people send. */
 export type Stops = Required<Pick<Opening, "abort" | "drain" | "stop" | "mailbox">>;

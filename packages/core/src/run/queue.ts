@@ -12,7 +12,7 @@ import { beginAndDrive } from "./begin.ts";
 import type { EventStream } from "./events/events.ts";
 import { launch, type Stops } from "./launch.ts";
 import { endForInput } from "./loop/finish-preempted.ts";
-import { queuedInput } from "./loop/queued-input.ts";
+import { queuedInput } from "./loop/migrate-queued-input.ts";
 import { type OutcomeSource, outcomeOf } from "./outcome.ts";
 import { whenAborted } from "./session/abort.ts";
 import type { BreakpointOption, CommonOptions, RunHandle, RunResult } from "./session/options.ts";
@@ -20,7 +20,7 @@ import { Stopped } from "./session/preemption.ts";
 import type { State } from "./session/returns.ts";
 import type { Saved, Session } from "./session/session.ts";
 import { type Beginning, deskOf, type InLine, inLineOn, isBusyHere } from "./session/thread-registry.ts";
-import { codecOf, type Opening, openSession, release, unfinished, worldOf } from "./task/open.ts";
+import { codecOf, type Opening, openSession, release, unfinished, worldOf } from "./task/open-session.ts";
 
 /** What a process runs the runs of a thread with. */
 export interface Caller {

@@ -11,7 +11,7 @@ import { whenAborted } from "./session/abort.ts";
 import type { RunResult } from "./session/options.ts";
 import type { State } from "./session/returns.ts";
 import { placeOf, type Saved, type Session } from "./session/session.ts";
-import { type Opening, openSession, release, unfinished, worldOf } from "./task/open.ts";
+import { type Opening, openSession, release, unfinished, worldOf } from "./task/open-session.ts";
 
 /** So often the process of a run may die without the run coming to a new checkpoint. */
 const defaultParkAfter = 5;

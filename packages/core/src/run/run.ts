@@ -21,13 +21,13 @@ import {
   standInLine,
 } from "./queue.ts";
 import { goOn } from "./recover-run.ts";
+import { checkRunOptions } from "./session/check-run-options.ts";
 import type { RunHandle, RunOptions, RunResult } from "./session/options.ts";
 import type { State, Write } from "./session/returns.ts";
-import { checkRunOptions } from "./session/run-options.ts";
 import { placeOf, type Saved, type Session } from "./session/session.ts";
 import { atWorkUnder, deskOf } from "./session/thread-registry.ts";
 import { inputLacks, readInput, unsetBy } from "./superstep/input.ts";
-import { codecOf, openSession, readContext, release, threadId, unfinished, worldOf } from "./task/open.ts";
+import { codecOf, openSession, readContext, release, threadId, unfinished, worldOf } from "./task/open-session.ts";
 
 /**
  * Run a graph. Without a store everything but interrupts, resume and history works in memory. `result` rejects with

@@ -16,7 +16,7 @@ import {
 } from "../base/schema.ts";
 import { type Message, type MessageWrite, messageIssue } from "../model/message.ts";
 import type { Delta } from "./delta.ts";
-import { appended, hasAnyOf } from "./message-lists.ts";
+import { appended, hasAnyOf } from "./message-index.ts";
 
 /** How a channel treats writes. */
 export type ChannelKind = "last" | "list" | "reduce" | "messages" | "record" | "ephemeral" | "untracked";

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { booleanOr, plainObject } from "../../src/base/plain-object.ts";
+import { booleanOr, plainObject } from "../../src/base/plain-object-schema.ts";
 import { parseWith, type Schema } from "../../src/base/schema.ts";
 import { jsonSchemaOf } from "../../src/index.ts";
 

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { type AnyStateMachine, createMachine } from "xstate";
 import { checkGraph, END, type Graph, START } from "../../src/index.ts";
 import { regionStations, walkMachine } from "../../src/inspect/check/explore-machine.ts";
-import { wholeKernelOf } from "../../src/run/kernel/create-kernel.ts";
+import { wholeKernelOf } from "../../src/run/kernel/get-kernel.ts";
 import type { Kernel } from "../../src/run/kernel/kernel.ts";
 import { type AnyGraph, either, shape, some, withMachine } from "./defects.ts";
 

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnyEventObject } from "xstate";
 import * as z from "zod";
-import { committingValue, executingValue } from "../../src/compile/machine.ts";
+import { committingValue, executingValue } from "../../src/compile/compile-machine.ts";
 import {
   checkGraph,
   defineGraph,
@@ -25,7 +25,7 @@ import {
   subgraph,
   task,
 } from "../../src/index.ts";
-import { kernelOf } from "../../src/run/kernel/create-kernel.ts";
+import { kernelOf } from "../../src/run/kernel/get-kernel.ts";
 import { createGraphKernel } from "../../src/run/kernel/graph-kernel.ts";
 import {
   createKernel,

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Message } from "../../src/index.ts";
-import { appended, hasAnyOf, hasNotes } from "../../src/state/message-lists.ts";
+import { appended, hasAnyOf, hasNotes } from "../../src/state/message-index.ts";
 
 function message(id: string, isNoted: boolean): Message {
   const said = { role: "assistant", id, content: [{ type: "text", text: id }], finish: "stop" } as const;

@@ -26,10 +26,10 @@ import { annotationsOf } from "./annotations.ts";
 import { type CallRequest, hasLostClient, tellProgress } from "./call-request.ts";
 import { forCaller, isThreadName, storedThread, threadNameRule } from "./caller.ts";
 import { failure, structured, textBlock } from "./content.ts";
+import { answersIn, askFor, isForPeople } from "./interrupt-forms.ts";
 import type { McpLimits } from "./limits.ts";
 import type { OfferedGraph } from "./offer-graph.ts";
 import { lineOfGraph } from "./progress.ts";
-import { answersIn, askFor, isForPeople } from "./questions.ts";
 
 /** What calls of graphs need. */
 export interface GraphCallOptions {

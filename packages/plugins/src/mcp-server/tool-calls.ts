@@ -44,9 +44,9 @@ import { annotationsOf } from "./annotations.ts";
 import { type CallRequest, tellProgress } from "./call-request.ts";
 import { isThreadName, type McpCaller, storedThread } from "./caller.ts";
 import { artifactUri, failure, mcpBlocks, outputSchemaOf, structured } from "./content.ts";
+import { answersIn, askFor } from "./interrupt-forms.ts";
 import type { McpLimits } from "./limits.ts";
 import { lineOf } from "./progress.ts";
-import { answersIn, askFor } from "./questions.ts";
 
 /** The state that tools see which are called from outside: the message that holds their call. */
 export interface CallState {

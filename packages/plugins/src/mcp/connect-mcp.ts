@@ -20,8 +20,8 @@ import {
 } from "@statewright/core";
 import { expand } from "../expand.ts";
 import { type Keeper, keeper, type MayStart } from "../supervisor.ts";
-import { askingTool } from "./asking-tool.ts";
 import { callError, isSessionGone } from "./call-error.ts";
+import { askingTool } from "./eliciting-tool.ts";
 import { type Ask, type McpPrompts, type McpResources, promptsOf, requestFailed, resourcesOf } from "./mcp-lists.ts";
 import { outputOfResult } from "./mcp-result.ts";
 import {

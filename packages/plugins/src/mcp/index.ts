@@ -8,6 +8,7 @@ export {
   type McpProcessOptions,
   type McpServer,
 } from "./connect-mcp.ts";
+export type { McpAnswer, McpQuestion } from "./elicitation.ts";
 export type {
   McpPrompt,
   McpPrompts,
@@ -19,5 +20,4 @@ export type {
 } from "./mcp-lists.ts";
 export type { McpToolOptions, RefusedMcpTool } from "./mcp-tools.ts";
 export type { McpChange, McpPins } from "./pins.ts";
-export type { McpAnswer, McpQuestion } from "./question.ts";
 export type { McpSampling } from "./sampling.ts";

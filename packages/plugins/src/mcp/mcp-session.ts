@@ -15,10 +15,10 @@ import {
 import { printable, StatewrightError, type Usage, type World } from "@statewright/core";
 import { isHostError } from "@statewright/host";
 import { cutShort } from "./call-error.ts";
+import { type AnsweredQuestion, type McpQuestion, questionOf, resultOfAnswer } from "./elicitation.ts";
 import { addressOf, httpRefusal, isUnauthorized, type Refusal } from "./http-refusal.ts";
 import { type HttpTransport, httpTransport } from "./http-transport.ts";
 import { type McpPins, pinsOf } from "./pins.ts";
-import { type AnsweredQuestion, type McpQuestion, questionOf, resultOfAnswer } from "./question.ts";
 import { type McpSampling, sample } from "./sampling.ts";
 import { type OwnedTransport, stdioTransport } from "./stdio-transport.ts";
 

@@ -14,7 +14,6 @@ import {
 } from "@statewright/core";
 import { type FetchOptions, fetchUrl } from "@statewright/host";
 import { jsonSchema } from "../json-schema.ts";
-import { type Asked, failure, outputOf } from "./answer.ts";
 import { type Document, readDocument } from "./document.ts";
 import {
   type FoundOperation,
@@ -27,6 +26,7 @@ import {
   type RequestPlan,
 } from "./operation.ts";
 import { requestOf } from "./request.ts";
+import { type Asked, failure, outputOf } from "./response.ts";
 import {
   checkAuth,
   type InjectedSecrets,

@@ -12,7 +12,7 @@
 import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, createHmac, randomBytes, randomFillSync } from "node:crypto";
 import { checkId, type ErrorPlace, longTermRules, StatewrightError } from "@statewright/core";
-import { corrupt } from "../file/errors.ts";
+import { corrupt } from "../file/store-errors.ts";
 
 /** A key of 32 bytes and the name by which values remember it. */
 export interface EncryptionKey {

@@ -29,7 +29,7 @@ import {
   readQuestion,
   readRun,
   runPayload,
-} from "./sealed-rows.ts";
+} from "./encrypted-rows.ts";
 
 /** A row that may be sealed, as the file has it. */
 export interface SealedRow {

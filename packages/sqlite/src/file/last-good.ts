@@ -1,7 +1,7 @@
 /** What is left of a branch in which something is damaged: the newest checkpoint that can still be read whole. */
 import { isStatewrightError, StatewrightError } from "@statewright/core";
 import type { Reader } from "../read/reader.ts";
-import { whatIsCorrupt } from "./errors.ts";
+import { whatIsCorrupt } from "./store-errors.ts";
 
 /** A refused read of a thread, saying from where the thread can go on: `details` has thread, branch and `lastGood`. */
 export function withLastGood(

@@ -11,10 +11,10 @@ import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import Database from "better-sqlite3";
-import { namesIn } from "../rows/names-in.ts";
+import { namesIn } from "../rows/list-names.ts";
 import { discard } from "./discard.ts";
 import { reservePath } from "./disk-reserve.ts";
-import { isBusy } from "./errors.ts";
+import { isBusy } from "./store-errors.ts";
 
 export interface Owner {
   /** This store's id among the owners, once it has taken a thread. */

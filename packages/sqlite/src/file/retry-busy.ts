@@ -1,6 +1,6 @@
 /** Work on the whole file that somebody else may be in the way of: it is tried again, with the event loop going on. */
 import { storeRules, type World } from "@statewright/core";
-import { asStoreError, isBusy } from "./errors.ts";
+import { asStoreError, isBusy } from "./store-errors.ts";
 
 /** Waits between attempts on a locked file, in milliseconds, half a minute in all. */
 const waitMs = 50;

@@ -5,7 +5,7 @@
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import { threadId } from "node:worker_threads";
-import { namesIn } from "../rows/names-in.ts";
+import { namesIn } from "../rows/list-names.ts";
 import { discard } from "./discard.ts";
 
 const underWay: Set<string> = new Set();

@@ -1,7 +1,7 @@
 /** Giving room back: the file is written anew without what was removed, and the log is emptied into it. */
 import type { World } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import { settle } from "./fsync.ts";
+import { settle } from "./fsync-database.ts";
 import { insist } from "./retry-busy.ts";
 
 /** Write the file anew. Holds the event loop as long as that takes. Throws `store_locked`, `store_full`. */

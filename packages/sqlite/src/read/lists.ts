@@ -13,7 +13,7 @@ import type {
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import type { Seals } from "../encryption/cipher.ts";
-import { readRun } from "../encryption/sealed-rows.ts";
+import { readRun } from "../encryption/encrypted-rows.ts";
 import { readableRows } from "../rows/readable-rows.ts";
 import { runIsIntact } from "../rows/row-sums.ts";
 import { type RunColumns, type ThreadColumns, threadRow } from "../rows/rows.ts";

@@ -19,9 +19,16 @@ import {
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import { opened, type Payload, type Seals, type Vault } from "../encryption/cipher.ts";
-import { controlPlace, readDelta, readEffect, readFact, readLetter, readQuestion } from "../encryption/sealed-rows.ts";
-import { corrupt } from "../file/errors.ts";
+import {
+  controlPlace,
+  readDelta,
+  readEffect,
+  readFact,
+  readLetter,
+  readQuestion,
+} from "../encryption/encrypted-rows.ts";
 import { keyAt, largestCheckpoint } from "../file/schema.ts";
+import { corrupt } from "../file/store-errors.ts";
 import { type FoldedColumns, readFolded } from "../rows/folded-effects.ts";
 import { readableRows } from "../rows/readable-rows.ts";
 import {

@@ -2,7 +2,7 @@
 import type { EffectRow } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import type { Seals } from "../encryption/cipher.ts";
-import { effectPayload } from "../encryption/sealed-rows.ts";
+import { effectPayload } from "../encryption/encrypted-rows.ts";
 import type { Line } from "../read/reader.ts";
 import { wellFormed } from "./well-formed.ts";
 

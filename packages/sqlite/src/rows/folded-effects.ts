@@ -5,8 +5,8 @@
 import { crc32 } from "node:zlib";
 import type { EffectRow } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import { corrupt } from "../file/errors.ts";
 import { keyAt } from "../file/schema.ts";
+import { corrupt } from "../file/store-errors.ts";
 import type { LineAt } from "../write/pruned-ranges.ts";
 import type { EffectRows } from "./effect-rows.ts";
 import { isWellFormed } from "./well-formed.ts";

@@ -15,8 +15,8 @@ import {
 import type { Database } from "better-sqlite3";
 import { opened, type Payload, type Place, type Seals } from "../encryption/cipher.ts";
 import type { Sweep } from "../encryption/reencrypt.ts";
-import { corrupt } from "../file/errors.ts";
 import { keyAt } from "../file/schema.ts";
+import { corrupt } from "../file/store-errors.ts";
 
 /** Bytes of a piece, save the last one of a body. */
 export const pieceBytes: number = 64 * 1024;

@@ -7,8 +7,8 @@
 
 import { type ErrorPlace, StatewrightError, type World } from "@statewright/core";
 import type { Database } from "better-sqlite3";
-import { asStoreError, isBusy } from "../file/errors.ts";
-import { settle } from "../file/fsync.ts";
+import { settle } from "../file/fsync-database.ts";
+import { asStoreError, isBusy } from "../file/store-errors.ts";
 
 /** One atomic write. */
 export interface Job {

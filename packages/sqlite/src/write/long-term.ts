@@ -20,7 +20,7 @@ import {
 } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import type { NamespaceSeals, Payload, Vault } from "../encryption/cipher.ts";
-import { corrupt } from "../file/errors.ts";
+import { corrupt } from "../file/store-errors.ts";
 
 /** To be asked inside a transaction. */
 export interface LongTermTable {

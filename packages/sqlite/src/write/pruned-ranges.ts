@@ -3,9 +3,9 @@ import { hash } from "node:crypto";
 import type { CutDelta, CutImage } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import type { Seals } from "../encryption/cipher.ts";
-import { deltaColumns, readDelta } from "../encryption/sealed-rows.ts";
-import { corrupt } from "../file/errors.ts";
+import { deltaColumns, readDelta } from "../encryption/encrypted-rows.ts";
 import { keyAt, largestCheckpoint } from "../file/schema.ts";
+import { corrupt } from "../file/store-errors.ts";
 import type { Line } from "../read/reader.ts";
 import { type DeltaColumns, deltaSum } from "../rows/rows.ts";
 

@@ -1,6 +1,6 @@
 /** What the runs of a test came to in a graph: nodes, edges, questions, outcomes of tools, guards. Plain data that a worker may send. */
 import { END, type Graph, type GraphDefinition, type Json, type Outline, outlineOf, START } from "@statewright/core";
-import { edgesTaken } from "../node/edges-taken.ts";
+import { edgesTaken } from "../node/taken-edges.ts";
 import { isDrawn } from "../run/instrument.ts";
 import type { Trace } from "../trace/trace.ts";
 

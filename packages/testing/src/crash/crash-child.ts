@@ -1,11 +1,11 @@
 /** The process that dies: it makes the program of a module, lives one life, and prints what is left. */
 import process from "node:process";
 import { virtualClock } from "../virtual-clock.ts";
-import { type CrashEffect, crashOutside, isKnown } from "./crash-outside.ts";
 import type { CrashProgramOf } from "./crash-program.ts";
-import { talePrefix } from "./killed-lives.ts";
-import { oneLife, storeWithPoints, taleOf } from "./one-life.ts";
+import { type CrashEffect, crashOutside, isKnown } from "./external-world.ts";
 import { crashEnv, crashPoint, logEffect, loggedEffects } from "./points.ts";
+import { talePrefix } from "./run-killed-processes.ts";
+import { oneLife, storeWithPoints, taleOf } from "./run-process.ts";
 
 const [file = ""] = process.argv.slice(2);
 const folder = process.env[crashEnv.folder] ?? "";

@@ -1,6 +1,6 @@
 /** What a crash changed, and must not: compared with the run that nobody killed. */
-import type { CrashEffect, CrashPlace } from "./crash-outside.ts";
-import type { CrashTale } from "./one-life.ts";
+import type { CrashEffect, CrashPlace } from "./external-world.ts";
+import type { CrashTale } from "./run-process.ts";
 
 /** One thing that a crash lost, repeated or changed. */
 export interface CrashFinding {

@@ -7,11 +7,11 @@ import { type Graph, type GraphTypes, type MemoryStore, memoryStore, type Store 
 import { beginLife } from "../run/process-run.ts";
 import { virtualClock } from "../virtual-clock.ts";
 import { type CrashRun, crashFindings } from "./crash-findings.ts";
-import { type CrashEffect, crashOutside, isKnown } from "./crash-outside.ts";
 import type { CrashProgram, CrashProgramOf } from "./crash-program.ts";
 import { type CrashedAt, type CrashMatrix, crashReport } from "./crash-report.ts";
-import { killedLives } from "./killed-lives.ts";
-import { oneLife, storeWithPoints, taleOf } from "./one-life.ts";
+import { type CrashEffect, crashOutside, isKnown } from "./external-world.ts";
+import { killedLives } from "./run-killed-processes.ts";
+import { oneLife, storeWithPoints, taleOf } from "./run-process.ts";
 
 /** What `crashMatrix` takes besides the program. */
 export interface CrashMatrixOptions {

@@ -1,6 +1,6 @@
 /** What dies in a crash matrix: a graph, its input, the people who answer, and the world outside. */
 import type { Codec, Graph, GraphTypes, Model, OpenInterrupt, RunOptions, Store } from "@statewright/core";
-import type { CrashOutside } from "./crash-outside.ts";
+import type { CrashOutside } from "./external-world.ts";
 
 /** A graph and what a run of it needs. */
 export interface CrashProgram<Types extends GraphTypes = GraphTypes> {

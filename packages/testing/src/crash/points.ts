@@ -6,8 +6,8 @@ import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import type { Json, Store } from "@statewright/core";
-import { storeAround } from "../store-wrapper.ts";
-import type { CrashEffect } from "./crash-outside.ts";
+import { storeAround } from "../wrap-store.ts";
+import type { CrashEffect } from "./external-world.ts";
 
 /** What the parent of a dying process tells it. */
 export const crashEnv = {

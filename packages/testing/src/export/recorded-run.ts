@@ -14,8 +14,8 @@ import {
   type Store,
   type ToolMessage,
 } from "@statewright/core";
-import { withNormalIds } from "../run/normal-ids.ts";
-import { withoutLost } from "../simulation/without-lost.ts";
+import { withNormalIds } from "../run/normalize-ids.ts";
+import { withoutLost } from "../simulation/omit-failed-attempts.ts";
 
 /** What a model was asked and what it said. The request is known when the run was played once. */
 export interface RecordedAnswer {

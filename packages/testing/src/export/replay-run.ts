@@ -14,7 +14,7 @@ import {
   StatewrightError,
   type ToolOutput,
 } from "@statewright/core";
-import { graphWith, runtimeWith } from "../node/graph-with.ts";
+import { graphWith, runtimeWith } from "../node/replace-parts.ts";
 import { differences, digestOf, normalised } from "../recording/request-digest.ts";
 import { instrument } from "../run/instrument.ts";
 import { type TestRun, type TestRunOptions, testRun } from "../run/test-run.ts";

@@ -1,6 +1,6 @@
 /** A store that fails on purpose: commits, claims or reads. */
 import { StatewrightError, type Store, systemWorld, type World } from "@statewright/core";
-import { storeAround } from "../store-wrapper.ts";
+import { storeAround } from "../wrap-store.ts";
 import { type FaultPlan, planned } from "./fault-plan.ts";
 
 /** How a store fails. */

@@ -3,13 +3,13 @@
  * the same end. All orders of a small fan-out are tried, a seeded sample of those of a larger one.
  */
 
-import { account } from "../run/account.ts";
-import { normalIds, withNormalIds } from "../run/normal-ids.ts";
-import { toldOf } from "../run/run-events.ts";
+import { account } from "../run/explain-run.ts";
+import { normalIds, withNormalIds } from "../run/normalize-ids.ts";
 import type { TestRun } from "../run/test-run.ts";
+import { toldOf } from "../run/trace-context.ts";
 import { type Chance, chanceOf } from "../simulation/chance.ts";
+import { writeText } from "../trace/format-write.ts";
 import { pathText, writesOf } from "../trace/trace.ts";
-import { writeText } from "../trace/write-text.ts";
 import { type Difference, firstDifference, textOfValue } from "./first-difference.ts";
 
 /** One order in which the work of a test run completes: give it to `testRun` as `order`. */

@@ -1,6 +1,6 @@
 /** The events that may come where control stands: how each node at work may end. */
 import { END, type GraphDefinition, START } from "@statewright/core";
-import type { Control } from "./control.ts";
+import type { Control } from "./path-control.ts";
 import { type NodeOutcome, type PathEvent, pathEvent } from "./path-event.ts";
 
 /** What decides which outcomes there are. */

@@ -11,13 +11,13 @@ import {
   type RunOptions,
   ToolError,
 } from "@statewright/core";
-import { graphWith } from "../node/graph-with.ts";
+import { graphWith } from "../node/replace-parts.ts";
 import { instrument } from "../run/instrument.ts";
 import { type TestRun, type TestRunOptions, testRun } from "../run/test-run.ts";
 import { call, say, scriptedModel } from "../scripted-model.ts";
 import { virtualClock } from "../virtual-clock.ts";
+import { sampleOf } from "./create-sample.ts";
 import type { NodeOutcome, PathEvent } from "./path-event.ts";
-import { sampleOf } from "./sample-of.ts";
 
 /** How a tool is called and what it gives, where the smallest fitting values will not do. */
 export interface PathTool {

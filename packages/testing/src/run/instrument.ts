@@ -1,6 +1,6 @@
 /** A graph under test: the same shape, with every tool, node and model behind a door that a crash can shut. */
 import type { Graph, GraphDefinition, GraphTypes, Model, Tool, ToolRegistry } from "@statewright/core";
-import { graphWith, runtimeWith } from "../node/graph-with.ts";
+import { graphWith, runtimeWith } from "../node/replace-parts.ts";
 import type { EdgeChosen, NodeReturned, StepExecuted, ToolExecuted } from "../trace/trace.ts";
 
 type AnyTool = Tool<never, never>;

@@ -1,6 +1,6 @@
 /** One life of a test run: what a process is to a real run. It can be stopped in its tracks, and it can die. */
 import type { Schedule, Store, World } from "@statewright/core";
-import { storeAround } from "../store-wrapper.ts";
+import { storeAround } from "../wrap-store.ts";
 
 /** A store and a world that stand still while held and never answer after death. */
 export interface Life {

@@ -1,6 +1,6 @@
 /** Two runs of one thread hear the same from a model: what it said to the first, it says to the second in the same place. */
 import type { Model, ModelReply } from "@statewright/core";
-import { withNormalIds } from "./normal-ids.ts";
+import { withNormalIds } from "./normalize-ids.ts";
 
 /** What a model has said, by what it was asked; generated ids count for nothing. */
 export type Heard = Map<string, ModelReply>;

@@ -25,18 +25,18 @@ import {
   systemWorld,
   type World,
 } from "@statewright/core";
-import { eventsAt, tagsAt } from "../node/machine-facts.ts";
+import { eventsAt, tagsAt } from "../node/machine-snapshot.ts";
 import { isIn, isResting, type StateName } from "../node/state-names.ts";
 import type { Order } from "../order/every-order.ts";
 import { effectsIn, pathText, type Trace, type TracedEffect, type TraceEntry } from "../trace/trace.ts";
 import { type VirtualClock, virtualClock } from "../virtual-clock.ts";
-import { account } from "./account.ts";
+import { account } from "./explain-run.ts";
 import { instrument, isDrawn } from "./instrument.ts";
 import { beginLife, type Life } from "./process-run.ts";
+import { storePlace } from "./reopenable-store.ts";
 import { type Heard, hearing, sayingAgain } from "./replay-models.ts";
-import { tellOf } from "./run-events.ts";
-import { type StartingPoint, startAt } from "./start-at.ts";
-import { storePlace } from "./store-place.ts";
+import { type StartingPoint, startAt } from "./start-checkpoint.ts";
+import { tellOf } from "./trace-context.ts";
 
 /** What a test run takes besides what the graph's own run takes. */
 export interface TestOptions<Input> {

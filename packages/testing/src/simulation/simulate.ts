@@ -21,9 +21,9 @@ import { type Chance, chanceOf } from "./chance.ts";
 import { createLedger, type Ledger, type Outside } from "./external-world.ts";
 import { type Fault, type FaultKind, planFaults } from "./faults.ts";
 import { checkpointText, createWitness, type Witness } from "./invariants.ts";
+import { withoutLost } from "./omit-failed-attempts.ts";
 import { createScheduler, type SimulatedProcess } from "./scheduler.ts";
 import { type SimulatedStore, simulatedStore } from "./simulated-store.ts";
-import { withoutLost } from "./without-lost.ts";
 
 /** What is simulated: a graph, its input, and the person who answers its questions. */
 export interface SimulatedProgram {

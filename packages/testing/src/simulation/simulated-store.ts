@@ -1,6 +1,6 @@
 /** The store of one simulated process: every write waits for its turn, may fail, and may be the last thing that the process does. */
 import { type Commit, StatewrightError, type Store } from "@statewright/core";
-import { storeAround } from "../store-wrapper.ts";
+import { storeAround } from "../wrap-store.ts";
 import type { Witness } from "./invariants.ts";
 import type { SimulatedProcess } from "./scheduler.ts";
 

@@ -2,7 +2,7 @@
 import type { Json, RunEvent } from "@statewright/core";
 import { entered, standingIn } from "../node/state-names.ts";
 import { textOfValue } from "../order/first-difference.ts";
-import { normalIds } from "../run/normal-ids.ts";
+import { normalIds } from "../run/normalize-ids.ts";
 import type { Trace, TraceEntry } from "./trace.ts";
 
 /** One line for each thing that happened, without times, ids that count up: the same in every run and on every machine. */

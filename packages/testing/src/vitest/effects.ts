@@ -1,9 +1,9 @@
 /** The matcher for what ran once. */
 
 import { textOfValue } from "../order/first-difference.ts";
-import { account, didTimes, listed } from "../run/account.ts";
-import { normalIds } from "../run/normal-ids.ts";
-import { toldOf } from "../run/run-events.ts";
+import { account, didTimes, listed } from "../run/explain-run.ts";
+import { normalIds } from "../run/normalize-ids.ts";
+import { toldOf } from "../run/trace-context.ts";
 import { type Entrance, entrancesOf, type StepExecuted, type Trace } from "../trace/trace.ts";
 import { asTrace, type Bound, type Verdict } from "./received.ts";
 

@@ -5,8 +5,9 @@ import type { StateName } from "../node/state-names.ts";
 import type { Trace } from "../trace/trace.ts";
 import { traceText } from "../trace/trace-text.ts";
 import { type RanName, toHaveRunOnce } from "./effects.ts";
+import { toHaveNoViolations, toLoadRuns } from "./graph-and-store.ts";
+import { toHaveInterrupted, toHaveInterruptedOnce } from "./interrupts.ts";
 import { toNeverVisit, toPassThrough, toTakeEdge, toVisit } from "./paths.ts";
-import { toHaveInterrupted, toHaveInterruptedOnce } from "./questions.ts";
 import {
   type ChannelsOf,
   isTrace,
@@ -19,7 +20,6 @@ import {
 import { type ResumeIdenticallyOptions, toResumeIdentically } from "./resumes.ts";
 import { toAccept, toBeInState, toHaveTag } from "./states.ts";
 import { type CalledToolsOptions, type ExpectedCall, toHaveCalledTools } from "./tool-calls.ts";
-import { toHaveNoViolations, toLoadRuns } from "./wholes.ts";
 import { toHaveWritten } from "./writes.ts";
 
 /** The tags of a graph's machine, and the events that its states take. */

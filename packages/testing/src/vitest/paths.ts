@@ -1,8 +1,8 @@
 /** Matchers for the way that a run took: the states that it entered and the edges between them. */
 
-import { edgesTaken } from "../node/edges-taken.ts";
-import { account, didTimes, listed, named, times } from "../run/account.ts";
-import { toldOf } from "../run/run-events.ts";
+import { edgesTaken } from "../node/taken-edges.ts";
+import { account, didTimes, listed, named, times } from "../run/explain-run.ts";
+import { toldOf } from "../run/trace-context.ts";
 import { isVisit, pathOf, type Trace } from "../trace/trace.ts";
 import { asTrace, type Bound, type Verdict } from "./received.ts";
 

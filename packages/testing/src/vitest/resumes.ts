@@ -2,8 +2,8 @@
 
 import { standingIn } from "../node/state-names.ts";
 import { firstDifference, textOfValue } from "../order/first-difference.ts";
-import { account, listed } from "../run/account.ts";
-import { normalIds, withNormalIds } from "../run/normal-ids.ts";
+import { account, listed } from "../run/explain-run.ts";
+import { normalIds, withNormalIds } from "../run/normalize-ids.ts";
 import type { TestRun } from "../run/test-run.ts";
 import { calledTools, effectsIn, questions, type Trace, wayOf } from "../trace/trace.ts";
 import { classOf } from "./effects.ts";

@@ -1,7 +1,7 @@
 /** Matchers for where a run stands: its states, their tags, and what they accept. */
 
 import { isIn, standingIn } from "../node/state-names.ts";
-import { account, listed } from "../run/account.ts";
+import { account, listed } from "../run/explain-run.ts";
 import { asRun, type Bound, type Verdict } from "./received.ts";
 
 /** The run stands in this state. */

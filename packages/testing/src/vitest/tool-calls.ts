@@ -1,7 +1,7 @@
 /** The matcher for the tools that a run called: which, with what, and in what order. */
 
 import { firstDifference, textOfValue } from "../order/first-difference.ts";
-import { account } from "../run/account.ts";
+import { account } from "../run/explain-run.ts";
 import { calledTools, type Trace, type TracedCall } from "../trace/trace.ts";
 import { asTrace, type Bound, type Verdict } from "./received.ts";
 

@@ -1,10 +1,10 @@
 /** The matcher for what a run wrote into its channels. */
 
 import { firstDifference, textOfValue } from "../order/first-difference.ts";
-import { account, times } from "../run/account.ts";
-import { toldOf } from "../run/run-events.ts";
+import { account, times } from "../run/explain-run.ts";
+import { toldOf } from "../run/trace-context.ts";
+import { writeText } from "../trace/format-write.ts";
 import { type ChannelWrite, type Trace, writesOf } from "../trace/trace.ts";
-import { writeText } from "../trace/write-text.ts";
 import { asTrace, type Bound, type Verdict } from "./received.ts";
 
 /** Some superstep wrote this channel, so that it had this value when one is given. */

@@ -8,11 +8,11 @@ import type { Graph } from "../../compile/define-graph.ts";
 import { type Plan, planOf } from "../../compile/plan.ts";
 import type { GraphDefinition, GraphTypes } from "../../define/graph.ts";
 import { graphOfTool } from "../../define/graph-tool.ts";
-import { questionFaults } from "./check-interrupts.ts";
+import { nameIn, pathTo, type Site } from "./checked-graph.ts";
 import { endlessLoops } from "./endless-loops.ts";
 import { walkControl } from "./explore-states.ts";
-import { nameIn, pathTo, type Site } from "./location.ts";
-import { machineFaults } from "./machine-faults.ts";
+import { questionFaults } from "./interrupt-violations.ts";
+import { machineFaults } from "./machine-mismatches.ts";
 import { doubleAnswers, lostWrites, unknownWrites } from "./parallel-writes.ts";
 import type { GraphReport, GraphViolation } from "./report.ts";
 

@@ -1,6 +1,7 @@
 /** Cycles of control states that no choice leaves. */
+
+import { isDone, label, listed, nameIn, pathTo, type Site } from "./checked-graph.ts";
 import type { ControlState } from "./explore-states.ts";
-import { isDone, label, listed, nameIn, pathTo, type Site } from "./location.ts";
 import type { GraphViolation } from "./report.ts";
 
 /** Cycles that are left by nothing, not even by a refused step. A walk that was cut cannot tell. */

@@ -1,8 +1,8 @@
 /** Tasks of one superstep that get into each other's way: they write one channel, or answer the same calls. */
 import { keepsOne } from "../../run/session/returns.ts";
+import { listed, nameIn, pathTo, type Site } from "./checked-graph.ts";
 import { claimedWrites } from "./declared-writes.ts";
 import type { ControlState } from "./explore-states.ts";
-import { listed, nameIn, pathTo, type Site } from "./location.ts";
 import type { GraphViolation } from "./report.ts";
 
 /** Channels that keep one value and that two tasks of a superstep write. */

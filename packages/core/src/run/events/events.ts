@@ -7,7 +7,7 @@ import type { EffectClass, EffectKind } from "../../base/effect.ts";
 import type { ErrorRecord } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { LetterKind } from "../../checkpoint/inbox-message.ts";
-import type { LostAttempt } from "../../model/lost-attempt.ts";
+import type { LostAttempt } from "../../model/failed-attempt.ts";
 import type { AssistantMessage, Message, Usage } from "../../model/message.ts";
 import type { ModelFailureKind } from "../../model/model-failure.ts";
 import type { Delta } from "../../state/delta.ts";

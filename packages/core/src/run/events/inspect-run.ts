@@ -2,9 +2,9 @@
 import type { AnyEventObject } from "xstate";
 import type { Graph } from "../../compile/define-graph.ts";
 import { isWithinCall } from "../conversation/pending-calls.ts";
-import { wholeKernelOf } from "../kernel/create-kernel.ts";
+import { wholeKernelOf } from "../kernel/get-kernel.ts";
 import type { Snapshot, Step } from "../kernel/kernel.ts";
-import { idsOf, type Motion, type Move } from "../machine/machine.ts";
+import { idsOf, type Motion, type Move } from "../machine/actor-tree.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import type { Actor, ActorEnd, ByIds, Inspection } from "./inspection.ts";

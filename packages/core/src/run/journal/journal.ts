@@ -11,7 +11,7 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import { type EffectRow, inFlight } from "../../checkpoint/journal.ts";
 import { plainCodec } from "../../state/codec.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
-import { recordOf } from "../session/error-record.ts";
+import { recordOf } from "../session/redact-error.ts";
 import {
   emit,
   journalKey,

@@ -10,7 +10,7 @@ import {
   nodeRegion,
   nodeStates,
   type Region,
-} from "../../compile/machine.ts";
+} from "../../compile/compile-machine.ts";
 import type { Effect, GuardResult } from "./kernel.ts";
 
 /** What may happen to a part: its node is among the next ones, or others are, or none; what became of its node, or of another. */

@@ -1,6 +1,6 @@
 /** A graph in which one node runs at a time, as its parts move: the states inside a node, and the ways from node to node. */
 import { deepFreeze } from "../../base/json.ts";
-import { arrows } from "../../compile/machine.ts";
+import { arrows } from "../../compile/compile-machine.ts";
 import { START } from "../../define/edge.ts";
 import type { GraphDefinition } from "../../define/graph.ts";
 import type { GraphParts } from "./graph-kernel.ts";

@@ -5,16 +5,16 @@ import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
 import { inspectStop } from "../events/inspect-run.ts";
 import { keepResults, unsavedResults } from "../journal/unsaved-outcomes.ts";
 import { endingOf, type Fact } from "../session/durable-event.ts";
-import { recordOf, withoutSecrets } from "../session/error-record.ts";
 import { armed, disarmed } from "../session/interrupt-timers.ts";
 import type { RunResult } from "../session/options.ts";
+import { recordOf, withoutSecrets } from "../session/redact-error.ts";
 import type { State } from "../session/returns.ts";
 import { endOf, openInterrupt, runRow } from "../session/run-row.ts";
 import { emit, placeOf, type Session, type SessionWrite, write, written } from "../session/session.ts";
 import { timerChanges } from "../session/timer-rows.ts";
 import { answersCalls, commitCancelled } from "../superstep/commit.ts";
-import { release } from "../task/open.ts";
-import type { CutShort } from "./supersteps.ts";
+import { release } from "../task/open-session.ts";
+import type { CutShort } from "./run-supersteps.ts";
 
 /** End the run for now: it waits for these questions. */
 export async function waits(session: Session, waiting: readonly InterruptRow[]): Promise<RunResult<State>> {

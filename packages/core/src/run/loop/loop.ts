@@ -8,8 +8,8 @@ import { endOf, startOf } from "../session/run-row.ts";
 import { type Session, written } from "../session/session.ts";
 import { takeUp } from "../superstep/commit.ts";
 import { cancelled, pauses, stopOnError, waits } from "./finish.ts";
-import { supersteps } from "./supersteps.ts";
-import { unlessStopped } from "./suspend.ts";
+import { unlessStopped } from "./resolve-preemption.ts";
+import { supersteps } from "./run-supersteps.ts";
 
 /**
  * Run until there is nothing left to do now; `goingOn` is given for a run that goes on from a checkpoint. Rejects with the

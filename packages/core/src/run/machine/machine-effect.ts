@@ -13,7 +13,7 @@ import { deepFreeze } from "../../base/json.ts";
 import { type EffectRow, inFlight } from "../../checkpoint/journal.ts";
 import { idempotencyKeyOf, startedAgain } from "../journal/journal.ts";
 import { emit, journalKey, placeOf, record, recordNow, type Saved, type Session } from "../session/session.ts";
-import type { Work } from "./machine.ts";
+import type { Work } from "./actor-tree.ts";
 
 /** How a promise ended. An error is as it is saved, so that a machine sees the same one before and after a crash. */
 export type Ended = { readonly output: unknown } | { readonly error: Error };

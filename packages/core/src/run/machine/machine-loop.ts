@@ -5,11 +5,11 @@
 import { type AnyActorRef, type AnyEventObject, createActor, createMachine } from "xstate";
 import { isStatewrightError, StatewrightError, toErrorRecord } from "../../base/errors.ts";
 import { isPlainObject, type Json } from "../../base/json.ts";
-import { plainObject } from "../../base/plain-object.ts";
+import { plainObject } from "../../base/plain-object-schema.ts";
 import { issuesText, parseWith, type Schema } from "../../base/schema.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
-import { type Drawing, leafNames, type MachineState } from "../../compile/durable.ts";
+import { type Drawing, leafNames, type MachineState } from "../../compile/durable-machine.ts";
 import { END } from "../../define/edge.ts";
 import { jsonSchemaOf } from "../../tool/definition/model-tool.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
@@ -18,8 +18,8 @@ import { inspectStand, inspectTurn, type Settled } from "../events/inspect-run.t
 import { aboutStart, startsTold } from "../journal/journal.ts";
 import type { Elsewhere } from "../journal/prior-effects.ts";
 import { cancelled, pauses, stopOnError, waits } from "../loop/finish.ts";
-import { checkStepLimit, drainOf } from "../loop/supersteps.ts";
-import { unlessStopped } from "../loop/suspend.ts";
+import { unlessStopped } from "../loop/resolve-preemption.ts";
+import { checkStepLimit, drainOf } from "../loop/run-supersteps.ts";
 import { whenAborted } from "../session/abort.ts";
 import { factOf } from "../session/durable-event.ts";
 import type { RunResult } from "../session/options.ts";
@@ -29,7 +29,7 @@ import { endOf, runRow, startOf } from "../session/run-row.ts";
 import { emit, placeOf, type Session, stepsTaken, written } from "../session/session.ts";
 import { hasTimerRows, timerChanges } from "../session/timer-rows.ts";
 import { type Numbers, nextPlace, save } from "../superstep/commit.ts";
-import { release } from "../task/open.ts";
+import { release } from "../task/open-session.ts";
 import {
   acceptedTypes,
   checkAccepted,
@@ -50,9 +50,9 @@ import {
   take,
   tell,
   type Work,
-} from "./machine.ts";
+} from "./actor-tree.ts";
 import { actorFailed, carryRows, type Ended, inDoubt, performWork, rowOf } from "./machine-effect.ts";
-import { endThere, findElsewhere } from "./prior-machine-effects.ts";
+import { endThere, findElsewhere } from "./prior-promises.ts";
 
 /** Enter the machine and write the first checkpoint of the run. */
 export async function enterDrawn(session: Session, drawing: Drawing, input: unknown): Promise<void> {

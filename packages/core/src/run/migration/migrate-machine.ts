@@ -5,7 +5,7 @@
  */
 import type { Json } from "../../base/json.ts";
 import type { Control, Pending } from "../../checkpoint/checkpoint.ts";
-import { leafNames } from "../../compile/durable.ts";
+import { leafNames } from "../../compile/durable-machine.ts";
 
 /** The control state under the new names of states. */
 export function renamedMachine(

@@ -8,7 +8,7 @@ import { issuesText } from "../../base/schema.ts";
 import type { Control, Task } from "../../checkpoint/checkpoint.ts";
 import { initialState } from "../../checkpoint/codec/saved-state.ts";
 import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
-import { executingValue } from "../../compile/machine.ts";
+import { executingValue } from "../../compile/compile-machine.ts";
 import { type Migration, nameOf } from "../../compile/migration.ts";
 import { type Plan, planOf } from "../../compile/plan.ts";
 import { graphOfTool } from "../../define/graph-tool.ts";

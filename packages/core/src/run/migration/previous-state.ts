@@ -10,7 +10,7 @@ import type { Migration } from "../../compile/migration.ts";
 import { planOf } from "../../compile/plan.ts";
 import type { State } from "../session/returns.ts";
 import { placeOf, type Saved, type Session } from "../session/session.ts";
-import { emptyControl } from "../task/open.ts";
+import { emptyControl } from "../task/open-session.ts";
 import { misfitsOf } from "./compatibility.ts";
 import { migrate } from "./migrate.ts";
 import { chainFrom, sayAll, writerOf, wrote } from "./resolve-version.ts";

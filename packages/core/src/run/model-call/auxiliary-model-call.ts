@@ -8,7 +8,7 @@ import { checkId } from "../../base/ids.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
 import { checkOptions } from "../../base/options.ts";
 import { callPolicyNames, checkCallPolicy } from "../../model/call-policy.ts";
-import type { LostAttempt } from "../../model/lost-attempt.ts";
+import type { LostAttempt } from "../../model/failed-attempt.ts";
 import { isModel, type ModelReply } from "../../model/model.ts";
 import type { BesideCall, Middleware } from "../../tool/policy/middleware.ts";
 import { perform } from "../journal/journal.ts";

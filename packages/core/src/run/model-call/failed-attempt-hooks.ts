@@ -1,5 +1,5 @@
 /** Tells hooks of each request of a model call that gave no message, as soon as that is known. */
-import type { LostAttempt } from "../../model/lost-attempt.ts";
+import type { LostAttempt } from "../../model/failed-attempt.ts";
 import { hookRuntime } from "../session/scope.ts";
 import { callHook } from "./call-hook.ts";
 import type { HooksAtWork } from "./hook-runtime.ts";

@@ -1,7 +1,7 @@
 /** Requests for a message that came to nothing: what this process knows of them, and what the journal has of those before it. */
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { inFlight } from "../../checkpoint/journal.ts";
-import type { LostAttempt } from "../../model/lost-attempt.ts";
+import type { LostAttempt } from "../../model/failed-attempt.ts";
 import { journalKey, recordNow, type Session } from "../session/session.ts";
 
 /** Of calls that failed in this process, by their place in the journal: their node may be tried again. */

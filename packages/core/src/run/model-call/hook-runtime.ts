@@ -6,7 +6,7 @@ import { describeValue, isPlainObject } from "../../base/json.ts";
 import { checkOptions } from "../../base/options.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
-import type { LostAttempt } from "../../model/lost-attempt.ts";
+import type { LostAttempt } from "../../model/failed-attempt.ts";
 import type { AgentEnd, AssistantMessage, Message, Usage } from "../../model/message.ts";
 import { jsonSchemaOf } from "../../tool/definition/model-tool.ts";
 import {

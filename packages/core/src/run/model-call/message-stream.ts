@@ -1,7 +1,7 @@
 /** What is told of a message while its model writes it, and taken back when that answer came to nothing. */
 import type { TextStream } from "../../base/redaction/redact-text.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import type { LostAttempt } from "../../model/lost-attempt.ts";
+import type { LostAttempt } from "../../model/failed-attempt.ts";
 import { type AssistantMessage, textOf } from "../../model/message.ts";
 import type { ModelDelta } from "../../model/model.ts";
 import { emit, type Session } from "../session/session.ts";

@@ -8,7 +8,7 @@ import type { ModelTimeouts } from "../../model/call-policy.ts";
 import { messageIssue } from "../../model/message.ts";
 import type { Model, ModelCallOptions, ModelFailure, ModelReply, ModelRequest } from "../../model/model.ts";
 import { untilAborted } from "../session/abort.ts";
-import { type IdleWatch, watchIdle } from "../session/idle.ts";
+import { type IdleWatch, watchIdle } from "../session/idle-watch.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import type { MessageStream } from "./message-stream.ts";

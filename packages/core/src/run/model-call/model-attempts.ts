@@ -11,13 +11,13 @@ import {
   type ModelCallPolicy,
   type ModelRetryPolicy,
 } from "../../model/call-policy.ts";
-import type { LostAttempt } from "../../model/lost-attempt.ts";
+import type { LostAttempt } from "../../model/failed-attempt.ts";
 import type { AssistantMessage } from "../../model/message.ts";
 import type { Model, ModelFailure, ModelReply, ModelRequest } from "../../model/model.ts";
 import { isProgramming, type ModelFailureKind, modelFailureKind } from "../../model/model-failure.ts";
 import type { RequestEnded } from "../../tool/policy/middleware.ts";
 import { untilAborted } from "../session/abort.ts";
-import { recordOf } from "../session/error-record.ts";
+import { recordOf } from "../session/redact-error.ts";
 import { pause, type TaskScope } from "../session/scope.ts";
 import { emit, type Session } from "../session/session.ts";
 import { forgetLost, type LostBefore, recordAsked, rememberLost } from "./failed-attempts.ts";

@@ -2,7 +2,7 @@
 import type { Plan } from "../../compile/plan.ts";
 import type { AssistantMessage, Message, ToolMessage } from "../../model/message.ts";
 import type { Model, ModelReply, ModelRequest } from "../../model/model.ts";
-import { hasNotes, isNoted } from "../../state/message-lists.ts";
+import { hasNotes, isNoted } from "../../state/message-index.ts";
 import { withoutImages } from "./strip-images.ts";
 
 /** The two directions of one model call. */

@@ -2,7 +2,7 @@
 import { type ErrorRecord, fromErrorRecord, type StatewrightError } from "../../base/errors.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
-import { recordOf } from "./error-record.ts";
+import { recordOf } from "./redact-error.ts";
 import { journalKey, record, recordNow, type Session, taskKey } from "./session.ts";
 
 /** A task that failed, and in which attempt. */

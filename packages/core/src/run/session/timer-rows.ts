@@ -1,7 +1,7 @@
 /** What a checkpoint changes in the rows of timers: only what was armed, has fired or was cancelled, not what stays. */
 import type { Control, PendingTimer, RunStatus } from "../../checkpoint/checkpoint.ts";
 import type { TimerChange } from "../../checkpoint/timer.ts";
-import { timerId } from "../machine/machine.ts";
+import { timerId } from "../machine/actor-tree.ts";
 
 /** From what is pending at one checkpoint to what is at the next; where there is none, nothing is pending. */
 export function timerChanges(

@@ -7,7 +7,7 @@ import { isStatewrightError, toErrorRecord } from "../../base/errors.ts";
 import type { LetterKind } from "../../checkpoint/inbox-message.ts";
 import { START } from "../../define/edge.ts";
 import type { Message } from "../../model/message.ts";
-import { withNewIds } from "../conversation/given-messages.ts";
+import { withNewIds } from "../conversation/input-messages.ts";
 import { openCalls } from "../conversation/pending-calls.ts";
 import { hearsMessages, type Letter } from "../session/inbox.ts";
 import { Stopped } from "../session/preemption.ts";

@@ -16,15 +16,15 @@ import type { Codec } from "../../state/codec.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { changesOf } from "../journal/long-term-writes.ts";
 import { keptBefore } from "../journal/persistent-subgraph.ts";
-import { kernelFor } from "../kernel/create-kernel.ts";
-import type { Stop } from "../loop/supersteps.ts";
+import { kernelFor } from "../kernel/get-kernel.ts";
+import type { Stop } from "../loop/run-supersteps.ts";
 import { whenAborted } from "../session/abort.ts";
-import { heldSide } from "../session/long-term-side.ts";
+import { heldSide } from "../session/long-term-view.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { journalKey, placeOf, type Saved, type Session, stepsTaken, type Within, written } from "../session/session.ts";
 import { takeUp } from "../superstep/commit.ts";
 import { inputStep, readInput } from "../superstep/input.ts";
-import { emptyControl, readContext, standing } from "./open.ts";
+import { emptyControl, readContext, standing } from "./open-session.ts";
 
 /** Runs supersteps; given from outside, since a superstep runs inner graphs. */
 export type Supersteps = (session: Session, began: boolean) => Promise<Stop>;

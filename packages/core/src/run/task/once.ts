@@ -16,7 +16,7 @@ import { sameWriter } from "../migration/thread-snapshot.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { journalKey, placeOf, recordNow, type Saved, type Session, taskKey } from "../session/session.ts";
-import { unfitOf } from "../superstep/invalid-outcome.ts";
+import { unfitOf } from "../superstep/outcome-compatibility.ts";
 
 /** Run a `once` body, or hand back what a person said that it did, or what it did on another branch. */
 export async function runOnce(

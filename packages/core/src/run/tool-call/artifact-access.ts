@@ -1,7 +1,7 @@
 /** The artifacts of a thread as its calls read them: whole for programs, redacted page by page for a model. */
 import { type ArtifactRow, handleLength, handleOf, type KeptArtifacts } from "../../tool/artifacts/artifact.ts";
 import type { ArtifactPage, ToolArtifacts } from "../../tool/artifacts/artifact-access.ts";
-import { textFrom } from "../../tool/artifacts/artifact-redaction.ts";
+import { textFrom } from "../../tool/artifacts/redaction-policy.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import type { CallAtWork } from "./context.ts";
 

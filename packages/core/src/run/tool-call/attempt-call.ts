@@ -13,8 +13,8 @@ import { isToolError, ToolError, toldWhenStopped } from "../../tool/definition/t
 import { resultOf, resultOfError, resultOfStopped, type ToolResult } from "../../tool/result.ts";
 import { whenAborted } from "../session/abort.ts";
 import { isForResume } from "../session/preemption.ts";
-import { type Execution, toolRuntime } from "./call-runtime.ts";
 import { type CallAtWork, facts } from "./context.ts";
+import { type Execution, toolRuntime } from "./tool-runtime.ts";
 
 /** How long a tool that says nothing else may take to settle after its signal has fired, in milliseconds. */
 const defaultGraceMs = 5_000;

@@ -6,16 +6,16 @@ import { isToolError, ToolError, toToolError } from "../../tool/definition/tool-
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { isResult, resultOfError, type ToolResult, underPolicy } from "../../tool/result.ts";
 import { recordStage } from "../journal/journal.ts";
-import { recordOf } from "../session/error-record.ts";
 import { isForResume } from "../session/preemption.ts";
+import { recordOf } from "../session/redact-error.ts";
 import { hookRuntime, pause } from "../session/scope.ts";
 import { attemptCall } from "./attempt-call.ts";
 import { changed, put } from "./call-args.ts";
-import { type Execution, tellRest } from "./call-runtime.ts";
 import { type CallAtWork, event, facts, hookFailed, hooks } from "./context.ts";
 import { judge } from "./decide-call.ts";
 import { attemptGraph, isNotYet, withUsage } from "./graph-call.ts";
 import { recordOtherArgs } from "./start-args.ts";
+import { type Execution, tellRest } from "./tool-runtime.ts";
 
 /** From executing to a result; retries and around hooks stand inside. */
 export async function execute(call: CallAtWork, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {

@@ -22,19 +22,19 @@ import { hookRuntime, type TaskScope } from "../session/scope.ts";
 import { journalKey, type Saved, type Session } from "../session/session.ts";
 import { admit } from "../session/validate-writes.ts";
 import type { Supersteps } from "../task/inner-run.ts";
-import { barredFrom } from "./acquire-locks.ts";
-import { keepsArtifacts, presentable } from "./artifacts.ts";
+import { barredFrom } from "./acquire-call-locks.ts";
 import { checkedResult } from "./attempt-call.ts";
-import { admitted, hasBegun } from "./call-admission.ts";
 import { locksOf } from "./call-locks.ts";
-import { type Execution, injectionSource, toolRuntime } from "./call-runtime.ts";
 import { askClient } from "./client-call.ts";
 import { type CallAtWork, event, facts, hookFailed, hooks, type OpenCall, shownArgs } from "./context.ts";
+import { admitted, hasBegun } from "./decide-in-order.ts";
 import { execute } from "./execute-call.ts";
 import { isNotYet, withUsage } from "./graph-call.ts";
+import { keepsArtifacts, presentable } from "./present-result.ts";
 import { type Met, meetElsewhere } from "./prior-call.ts";
 import { asBegun, recordArgs } from "./start-args.ts";
 import type { CallSet } from "./tool-call-batch.ts";
+import { type Execution, injectionSource, toolRuntime } from "./tool-runtime.ts";
 
 /** How a call ended for now: with its one answer, or waiting for a person. */
 export type CallEnd =

@@ -25,7 +25,7 @@ import type { ModelTool } from "../../model/model.ts";
 import type { JsonSchemaInput } from "../arguments/json-schema.ts";
 import type { ToolArtifacts } from "../artifacts/artifact-access.ts";
 import { checkLimits, type ResultLimits } from "../artifacts/artifact-limits.ts";
-import { checkRedaction, type RedactionPolicy } from "../artifacts/artifact-redaction.ts";
+import { checkRedaction, type RedactionPolicy } from "../artifacts/redaction-policy.ts";
 import { approveKey, inDoubtKey } from "../policy/approval.ts";
 import type { ToolOutput, ToolResult, ToolReturn } from "../result.ts";
 import { modelToolOf } from "./model-tool.ts";

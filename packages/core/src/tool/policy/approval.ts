@@ -1,5 +1,5 @@
 /** What a person may answer: an approval when middleware asks about a tool call, the fact when a call or a node is in doubt. */
-import { booleanOr, plainObject } from "../../base/plain-object.ts";
+import { booleanOr, plainObject } from "../../base/plain-object-schema.ts";
 import type { Schema } from "../../base/schema.ts";
 
 /** The key under which people are asked about tool calls. A graph whose middleware asks declares it: `interrupts: { approve: approval }`. */

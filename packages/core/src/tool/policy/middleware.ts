@@ -7,7 +7,7 @@ import type { OpenLongTerm } from "../../base/long-term.ts";
 import { checkOptions, optionNames } from "../../base/options.ts";
 import type { Clock } from "../../base/time.ts";
 import { callPolicyNames, checkCallPolicy, type ModelCallPolicy, refuseSaidTwice } from "../../model/call-policy.ts";
-import type { LostAttempt } from "../../model/lost-attempt.ts";
+import type { LostAttempt } from "../../model/failed-attempt.ts";
 import type { AgentEnd, AssistantMessage, Message, Usage } from "../../model/message.ts";
 import type { Model, ModelDelta, ModelReply, ModelRequest } from "../../model/model.ts";
 import type { Channel } from "../../state/channel.ts";
